@@ -1,0 +1,1 @@
+../../metier/__init__.py

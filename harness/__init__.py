@@ -1,0 +1,1 @@
+"""How an agent meets the work: sandboxes, tools, the Gymnasium env, episodes, policies, certification."""

@@ -1,0 +1,172 @@
+"""One episode: instance → sandbox → steps → artefacts → verdict.
+
+An episode is driven by whoever holds it (the Gymnasium env, the runner with a policy, certification): `start`, then
+`step` until a step says it ended, then `close`. One step is one tool call. A limit ends it graded (`truncated`); an
+infrastructure failure raises its typed error and leaves no reward; what the agent caused is graded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from metier.envs.core import (
+    ConfigError,
+    Deadline,
+    Json,
+    Limit,
+    Outcome,
+    Sandbox,
+    SandboxBackend,
+    SandboxLost,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Verdict,
+)
+
+from .grading import floor, grade
+from .prepare import Prepared, Preparer, Task
+from .tools import Toolbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one call led to; `outcome` is None while the episode goes on."""
+
+    result: ToolResult
+    outcome: Outcome | None = None
+    limit: Limit | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether this was the last step."""
+        return self.outcome is not None
+
+
+class Episode:
+    """A running episode; made by `start`, an async context manager."""
+
+    def __init__(
+        self, task: Task, prepared: Prepared, sandbox: Sandbox, backend: SandboxBackend, deadline: Deadline
+    ) -> None:
+        self.task = task
+        self.prepared = prepared
+        self.sandbox = sandbox
+        self.deadline = deadline
+        self.num_steps = 0
+        self.tool_s = 0.0
+        self.verify_s = 0.0
+        self.reset_s = 0.0
+        self.last: Step | None = None
+        self._backend = backend
+        self._toolbox = Toolbox(prepared.entry.tools, sandbox, prepared.family.trade_tools(sandbox, prepared.instance))
+
+    @classmethod
+    async def start(
+        cls, task: Task, backend: SandboxBackend, preparer: Preparer, *, deadline: Deadline | None = None
+    ) -> Episode:
+        """Prepare and fork.
+
+        Raises:
+            ConfigError: unknown id, level or option, or a capability this backend lacks.
+            GenerationError, SandboxError: no episode could be had.
+        """
+        began = time.monotonic()
+        bound = deadline or Deadline.after(24 * 3600, limit="episode_s", set_by="default")
+        prepared = await preparer.prepare(task, deadline=bound)
+        missing = frozenset(prepared.entry.requires) - backend.capabilities
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise ConfigError(f"{task.env_id} requires {names}, which the {backend.name} backend cannot promise")
+        sandbox = await preparer.fork(prepared, deadline=bound)
+        episode = cls(task, prepared, sandbox, backend, bound)
+        episode.reset_s = time.monotonic() - began
+        return episode
+
+    @property
+    def brief(self) -> str:
+        """What the agent is asked."""
+        return self.prepared.brief
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools it may call."""
+        return self._toolbox.specs
+
+    async def step(self, call: ToolCall) -> Step:
+        """Run one call, or end the episode and grade it.
+
+        Raises:
+            SandboxError, VerifierError: infrastructure failed; there is no reward.
+        """
+        if self.last is not None and self.last.ended:
+            raise ConfigError("the episode has ended; start another")
+        self.num_steps += 1
+        try:
+            self.last = await self._step(call)
+        except SandboxLost as error:
+            if error.agent_caused is None:
+                raise
+            evidence = f"the agent's processes took the sandbox down: {error.agent_caused}"
+            self.last = Step(
+                result=ToolResult(text=evidence, ok=False),
+                outcome=Outcome.AGENT_LIMIT,
+                limit=error.agent_caused,
+                verdict=floor("sandbox survives", evidence),
+            )
+        return self.last
+
+    async def _step(self, call: ToolCall) -> Step:
+        if call.tool == "submit" and self._toolbox.problem(call) is None:
+            return await self._submit(call.arguments.get("answer"))
+        began = time.monotonic()
+        result = await self._toolbox.call(call, left_s=self._left_s())
+        self.tool_s += time.monotonic() - began
+        if self._left_s() <= 0:
+            return await self.end(Limit.TIME, result)
+        if self.num_steps >= self.prepared.entry.limits.steps:
+            return await self.end(Limit.STEPS, result)
+        return Step(result=result)
+
+    def _left_s(self) -> float:
+        return min(self.prepared.entry.limits.agent_s - self.tool_s, self.deadline.left_s())
+
+    async def _submit(self, answer: Json) -> Step:
+        result = ToolResult(text="submitted")
+        if isinstance(answer, str) and answer:
+            try:
+                await self.sandbox.write("/workspace/answer", answer.encode("utf-8", "replace"))
+            except ConnectionError:
+                raise
+            except OSError as error:  # a full disk is the agent's doing: graded without its answer
+                result = ToolResult(text=f"submitted, but the answer could not be kept: {error}", ok=False)
+        return await self._graded(Outcome.COMPLETED, None, result)
+
+    async def end(self, limit: Limit, result: ToolResult | None = None) -> Step:
+        """End at a limit, graded on what is there."""
+        text = f"{result.text}\n[the episode ended: {limit} limit]" if result else f"[the episode ended: {limit} limit]"
+        shown = ToolResult(text=text.strip(), images=result.images if result else (), ok=False)
+        self.last = await self._graded(Outcome.AGENT_LIMIT, limit, shown)
+        return self.last
+
+    async def _graded(self, outcome: Outcome, limit: Limit | None, result: ToolResult) -> Step:
+        began = time.monotonic()
+        collected = await self.sandbox.collect(self.prepared.instance.artefacts)
+        # grading has its own limit: an agent that used up the episode's time is still graded
+        bound = Deadline.after(self.prepared.entry.limits.verify_s + 30, limit="grading", set_by="episode")
+        verdict = await grade(self._backend, self.prepared, collected, seed=self.task.seed, deadline=bound)
+        self.verify_s += time.monotonic() - began
+        return Step(result=result, outcome=outcome, limit=limit, verdict=verdict)
+
+    async def close(self) -> None:
+        """Give the sandbox back; idempotent, and not stopped by a cancellation."""
+        await asyncio.shield(self.sandbox.close())
+
+    async def __aenter__(self) -> Episode:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,52 @@
+"""The one event loop thread that the synchronous Gymnasium surface of this process calls into.
+
+Sandboxes are I/O, so all environments of a process share one loop and one backend of each name. The backend is closed
+when the process ends in order; when it is killed, the sandboxes end by their own tether.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from ..runner import shared
+
+T = TypeVar("T")
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def _running() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None or _loop.is_closed():
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="metier-gym", daemon=True).start()
+            atexit.register(_stop)
+        return _loop
+
+
+def call(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the loop and wait for it; an interrupt (Ctrl-C) cancels it."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, _running())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _stop() -> None:
+    global _loop
+    with _lock:
+        loop, _loop = _loop, None
+    if loop is None or not loop.is_running():
+        return
+    closing = asyncio.run_coroutine_threadsafe(shared.close(), loop)
+    try:
+        closing.result(timeout=20)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)

@@ -1,0 +1,105 @@
+"""The policy contract: given a conversation, return an assistant turn.
+
+The word policy means this only; the scheduler has dispatch rules. A policy keeps nothing between calls: the
+conversation, traces included, is all the state, so any policy can act on any process and any turn can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from typing import Protocol
+
+from metier.envs.core import Deadline, ToolCall, ToolSpec
+
+
+class Role(StrEnum):
+    """Who speaks a message."""
+
+    SYSTEM = auto()
+    """The house: the tools and how to call them."""
+    USER = auto()
+    """The brief, or a remark of the harness."""
+    TOOL = auto()
+    """The observation of one call."""
+
+
+class Stop(StrEnum):
+    """Why a turn ended."""
+
+    END = auto()
+    """The model said so."""
+    LENGTH = auto()
+    """`max_tokens` of the turn."""
+    CONTEXT = auto()
+    """The conversation no longer fits the model: an `agent_limit` by tokens."""
+    ABORT = auto()
+    """Cancelled from outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What the policy is told."""
+
+    role: Role
+    text: str
+    images: tuple[bytes, ...] = ()
+    """PNG bytes."""
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a turn cost."""
+
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenTrace:
+    """This turn's ids.
+
+    The prompt is all earlier context and output ids + `context_ids`, id for id, or `context_ids` alone where `forked`.
+
+    Example:
+        >>> trace = TokenTrace(context_ids=(1, 2), output_ids=(3,), logprobs=(-0.5,), versions=((0, 1),))
+        >>> len(trace.output_ids) == len(trace.logprobs) == sum(count for _, count in trace.versions)
+        True
+    """
+
+    context_ids: Sequence[int]
+    output_ids: Sequence[int]
+    logprobs: Sequence[float]
+    """Of `output_ids`, under the distribution they were sampled from."""
+    versions: tuple[tuple[int, int], ...]
+    """(weight version, count) spans that tile `output_ids`."""
+    forked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantTurn:
+    """Text and 0 to k calls."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What parsing forgave."""
+    stop: Stop = Stop.END
+    usage: Usage = Usage()
+    tokens: TokenTrace | None = None
+    """Engine-backed policies only; a turn without it cannot be trained on at token level."""
+
+
+class Policy(Protocol):
+    """Built from a registered name and JSON settings; keeps nothing between calls."""
+
+    async def act(
+        self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
+    ) -> AssistantTurn:
+        """Raises PolicyError where no turn could be had; a bad answer is a turn."""
+        ...

@@ -1,0 +1,27 @@
+"""The random baseline: valid calls without sense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metier.envs.core import Deadline, ToolCall, ToolSpec
+
+from ..gym.spaces import ToolCallSpace
+from .contract import AssistantTurn, Message
+from .scripted import call_text
+
+
+class RandomPolicy:
+    """Samples the action space; the same seed and turn give the same call."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+
+    async def act(
+        self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
+    ) -> AssistantTurn:
+        sample = ToolCallSpace(tools, seed=self._seed + 7919 * len(conversation)).sample()
+        arguments = sample["arguments"]
+        assert isinstance(arguments, dict)
+        call = ToolCall(tool=str(sample["tool"]), arguments=arguments)
+        return AssistantTurn(text=call_text(call), calls=(call,))

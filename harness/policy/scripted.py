@@ -1,0 +1,51 @@
+"""Policies that follow a script: a list of calls, one a turn; the oracle's; and none at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metier.envs.core import ConfigError, Deadline, Json, ToolCall, ToolSpec
+
+from .contract import AssistantTurn, Message
+
+
+def call_text(call: ToolCall) -> str:
+    """A call as our own chat format writes it: one JSON object, tool first."""
+    return json.dumps({"tool": call.tool, "arguments": dict(call.arguments)}, ensure_ascii=False)
+
+
+class ScriptedPolicy:
+    """Says the next of its calls each turn, and submits when they are used up."""
+
+    def __init__(self, calls: Sequence[ToolCall | Mapping[str, Any]]) -> None:
+        self._calls = [call if isinstance(call, ToolCall) else ToolCall(**call) for call in calls]
+
+    async def act(
+        self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
+    ) -> AssistantTurn:
+        turn = sum(isinstance(part, AssistantTurn) for part in conversation)
+        call = self._calls[turn] if turn < len(self._calls) else ToolCall(tool="submit")
+        return AssistantTurn(text=call_text(call), calls=(call,))
+
+
+class NoopPolicy:
+    """Submits at once."""
+
+    async def act(
+        self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
+    ) -> AssistantTurn:
+        call = ToolCall(tool="submit")
+        return AssistantTurn(text=call_text(call), calls=(call,))
+
+
+def oracle_policy(env_id: str, seed: int, level: int = 0, options: Mapping[str, Json] | None = None) -> ScriptedPolicy:
+    """The oracle of one instance, which the settings name; made on the host, it never enters a sandbox."""
+    from ..prepare import Task, generate
+
+    prepared = generate(Task(env_id=env_id, seed=seed, level=level, options=dict(options or {})))
+    calls = list(prepared.family.oracle(prepared.instance))
+    if not calls:
+        raise ConfigError(f"{env_id}: its oracle makes no call")
+    return ScriptedPolicy(calls)

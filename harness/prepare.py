@@ -1,0 +1,161 @@
+"""From a task to a sandbox that is ready: generate the instance, make its files, fork.
+
+Files and `setup` go into a sandbox of their own, whose writable trees become the snapshot that every rollout of a group
+forks from: no trace of the set-up reaches the agent. An instance without `setup` needs no snapshot: its files are
+unpacked straight into a fresh sandbox, which gives the same trees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from metier.envs.core import (
+    ConfigError,
+    Deadline,
+    Family,
+    GenerationError,
+    Instance,
+    Json,
+    MetierError,
+    Sandbox,
+    SandboxBackend,
+    Snapshot,
+    instance_rng,
+)
+from metier.envs.entry import Entry
+from metier.envs.registry import get, make_family, render_brief
+
+SETUP_TIMEOUT_S = 300.0
+_KEPT = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Which episode: everything but the policy.
+
+    Example:
+        >>> Task(env_id="finance/CovenantTest-v0", seed=3).level
+        0
+    """
+
+    env_id: str
+    seed: int
+    level: int = 0
+    options: dict[str, Json] = field(default_factory=dict)
+    sample: int = 0
+    """Which rollout of the same instance."""
+
+    @property
+    def key(self) -> str:
+        """Names the instance; samples of one group share it."""
+        return f"{self.env_id}?{self.options}#{self.seed}.{self.level}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An instance that can be forked."""
+
+    entry: Entry
+    family: Family
+    instance: Instance
+    brief: str
+    snapshot: Snapshot | None
+    """None where the files are enough."""
+
+
+def generate(task: Task) -> Prepared:
+    """The instance and its brief, without a sandbox.
+
+    Raises:
+        ConfigError: unknown id, level or option.
+        GenerationError: the family's generator broke.
+    """
+    entry = get(task.env_id)
+    level = entry.check_level(task.level)
+    if isinstance(task.seed, bool) or not isinstance(task.seed, int) or task.seed < 0:
+        raise ConfigError(f"{task.env_id}: a seed is an integer from 0, not {task.seed!r}")
+    family = make_family(entry, task.options)
+    try:
+        instance = family.generate(instance_rng(entry.id, task.options, task.seed, level), level)
+        brief = render_brief(family, instance, level)
+    except MetierError:
+        raise
+    except Exception as error:
+        raise GenerationError(f"{task.key}: the generator broke: {type(error).__name__}: {error}") from error
+    return Prepared(entry=entry, family=family, instance=instance, brief=brief, snapshot=None)
+
+
+def workspace_tar(instance: Instance) -> bytes:
+    """The instance's files as a tar relative to /workspace; the same bytes for the same instance."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path, data in sorted(instance.files.items()):
+            member = tarfile.TarInfo(path)
+            member.size = len(data)
+            member.mode = 0o755 if path in instance.executable else 0o644
+            member.uid = member.gid = 1000
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+class Preparer:
+    """Prepares instances on one backend, each once for all rollouts of its group; keeps the last few hundred."""
+
+    def __init__(self, backend: SandboxBackend) -> None:
+        self._backend = backend
+        self._kept: OrderedDict[str, asyncio.Future[Prepared]] = OrderedDict()
+
+    async def prepare(self, task: Task, *, deadline: Deadline) -> Prepared:
+        """Raises ConfigError, GenerationError, SandboxError."""
+        known = self._kept.get(task.key)
+        if known is not None and not (known.done() and (known.cancelled() or known.exception())):
+            self._kept.move_to_end(task.key)
+            return await asyncio.shield(known)
+        future = asyncio.ensure_future(self._prepare(task, deadline))
+        self._kept[task.key] = future
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return await asyncio.shield(future)
+
+    async def _prepare(self, task: Task, deadline: Deadline) -> Prepared:
+        prepared = await asyncio.to_thread(generate, task)
+        if not prepared.instance.setup:
+            return prepared
+        sandbox = await self._backend.acquire(prepared.entry.sandbox(), deadline=deadline)
+        try:
+            await sandbox.unpack(workspace_tar(prepared.instance), "/workspace")
+            for line in prepared.instance.setup:
+                result = await sandbox.exec(line, timeout_s=min(SETUP_TIMEOUT_S, deadline.left_s()))
+                if not result.ok:
+                    why = "did not end in time" if result.timed_out else f"ended with {result.exit_code}"
+                    tail = result.stderr.decode("utf-8", "replace")[-500:]
+                    raise GenerationError(f"{task.key}: setup line {line[:80]!r} {why}: {tail}")
+            snapshot = await sandbox.snapshot()
+        finally:
+            await sandbox.close(reuse=False)
+        return Prepared(
+            entry=prepared.entry,
+            family=prepared.family,
+            instance=prepared.instance,
+            brief=prepared.brief,
+            snapshot=snapshot,
+        )
+
+    async def fork(self, prepared: Prepared, *, deadline: Deadline) -> Sandbox:
+        """A sandbox of the instance, its services running. Raises SandboxError, GenerationError."""
+        sandbox = await self._backend.acquire(prepared.entry.sandbox(), deadline=deadline, snapshot=prepared.snapshot)
+        try:
+            if prepared.snapshot is None and prepared.instance.files:
+                await sandbox.unpack(workspace_tar(prepared.instance), "/workspace")
+            for line in prepared.instance.services:
+                started = await sandbox.exec(line, timeout_s=min(60.0, deadline.left_s()))
+                if not started.ok:
+                    raise GenerationError(f"{prepared.entry.id}: service {line[:80]!r} did not start")
+        except BaseException:
+            await sandbox.close(reuse=False)
+            raise
+        return sandbox

@@ -1,0 +1,209 @@
+"""Run episodes: a policy and a task make a result, whatever happens.
+
+`run_episode` is the loop; `work` is the same as a scheduler's task, with one sandbox backend for each process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from metier.envs.core import (
+    ClusterError,
+    ConfigError,
+    Deadline,
+    Json,
+    Limit,
+    MetierError,
+    Outcome,
+    SandboxBackend,
+    ToolCall,
+)
+
+from .episode import Episode, Step
+from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy
+from .prepare import Preparer, Task
+from .result import EpisodeResult
+
+Watch = Callable[[Episode, ToolCall, Step], None]
+"""Called after each step, for those who want to see an episode as it goes."""
+
+
+class _Transcript:
+    """What has been said and done so far, kept also when the episode fails."""
+
+    def __init__(self) -> None:
+        self.conversation: list[Message | AssistantTurn] = []
+        self.steps: list[ToolCall] = []
+        self.dropped: tuple[ToolCall, ...] = ()
+        self.timings_s: dict[str, float] = {"policy": 0.0}
+
+    def result(self, task: Task, **how: Any) -> EpisodeResult:
+        return EpisodeResult(
+            env_id=task.env_id,
+            seed=task.seed,
+            level=task.level,
+            sample=task.sample,
+            conversation=tuple(self.conversation),
+            steps=tuple(self.steps),
+            dropped=self.dropped,
+            timings_s=self.timings_s,
+            **how,
+        )
+
+
+async def run_episode(
+    task: Task,
+    policy: Policy,
+    backend: SandboxBackend,
+    preparer: Preparer,
+    *,
+    deadline: Deadline,
+    watch: Watch | None = None,
+) -> EpisodeResult:
+    """One episode to its end; a failure becomes the outcome of the result, with what was said until then.
+
+    Raises:
+        ConfigError: the task is wrong (unknown id, level, option, missing capability).
+    """
+    said = _Transcript()
+    try:
+        return await _play(task, policy, backend, preparer, deadline, watch, said)
+    except ConfigError:
+        raise
+    except MetierError as error:
+        outcome = error.outcome or Outcome.CLUSTER_FAILURE
+        return said.result(task, outcome=outcome, failure=f"{type(error).__name__}: {error}")
+
+
+async def _play(
+    task: Task,
+    policy: Policy,
+    backend: SandboxBackend,
+    preparer: Preparer,
+    deadline: Deadline,
+    watch: Watch | None,
+    said: _Transcript,
+) -> EpisodeResult:
+    began = time.monotonic()
+    async with await Episode.start(task, backend, preparer, deadline=deadline) as episode:
+        try:
+            last = await _converse(episode, policy, said, watch)
+        finally:
+            said.timings_s |= {"reset": episode.reset_s, "tool": episode.tool_s, "verify": episode.verify_s}
+            said.timings_s["total"] = time.monotonic() - began
+    assert last.outcome is not None and last.verdict is not None
+    return said.result(
+        task,
+        outcome=last.outcome,
+        limit=last.limit,
+        reward=last.verdict.reward,
+        passed=last.verdict.passed,
+        checks=last.verdict.checks,
+    )
+
+
+async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: Watch | None) -> Step:
+    said.conversation.append(Message(role=Role.USER, text=episode.brief))
+    while True:
+        began = time.monotonic()
+        turn = await policy.act(tuple(said.conversation), episode.specs, deadline=episode.deadline)
+        said.timings_s["policy"] += time.monotonic() - began
+        said.conversation.append(turn)
+        if turn.stop is Stop.CONTEXT:
+            return await episode.end(Limit.TOKENS)
+        if episode.deadline.expired:
+            return await episode.end(Limit.TIME)
+        # a turn without a call is one step, so that `limits.steps` bounds every episode
+        calls = turn.calls or (ToolCall(tool=""),)
+        for index, call in enumerate(calls):
+            step = await episode.step(call)
+            said.steps.append(call)
+            said.conversation.append(
+                Message(role=Role.TOOL, text=step.result.text, images=step.result.images, call_id=call.id)
+            )
+            if watch is not None:
+                watch(episode, call, step)
+            if step.ended:
+                said.dropped = tuple(calls[index + 1 :])
+                return step
+
+
+class _Shared:
+    """One backend and one preparer for each backend name in this process, opened on first use."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, asyncio.Task[tuple[SandboxBackend, Preparer]]] = {}
+
+    async def get(self, name: str) -> tuple[SandboxBackend, Preparer]:
+        if name not in self._open:
+            self._open[name] = asyncio.ensure_future(self._start(name))
+        try:
+            return await asyncio.shield(self._open[name])
+        except MetierError:
+            self._open.pop(name, None)  # the next one tries again: an engine may have been started since
+            raise
+
+    @staticmethod
+    async def _start(name: str) -> tuple[SandboxBackend, Preparer]:
+        from metier.scheduler.worker import on_close
+
+        from .sandbox import open_backend
+
+        backend = await open_backend(name).__aenter__()
+        on_close(f"sandbox backend {name}", shared.close)
+        return backend, Preparer(backend)
+
+    async def close(self) -> None:
+        opened, self._open = self._open, {}
+        for task in opened.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                await task.result()[0].close()
+
+
+shared = _Shared()
+"""This process's backends; `metier.scheduler.worker` closes them when the worker ends."""
+
+
+async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
+    """A scheduler's task: one episode, its result as JSON.
+
+    The payload: `env_id`, `seed`, and optionally `level`, `options`, `sample`, `backend`, and `policy` with `name` and
+    `settings`.
+
+    Raises:
+        MetierError: ConfigError as `run_episode`; an infrastructure failure, for the scheduler to retry by its class.
+    """
+    backend, preparer = await shared.get(str(payload.get("backend", "auto")))
+    task = Task(
+        env_id=payload["env_id"],
+        seed=payload["seed"],
+        level=payload.get("level", 0),
+        options=payload.get("options") or {},
+        sample=payload.get("sample", 0),
+    )
+    chosen: dict[str, Any] = payload.get("policy") or {"name": "oracle"}
+    settings = dict(chosen.get("settings") or {})
+    if chosen["name"] == "oracle":
+        settings = {"env_id": task.env_id, "seed": task.seed, "level": task.level, "options": task.options}
+    policy = open_policy(chosen["name"], settings)
+    result = await _play(task, policy, backend, preparer, deadline, None, _Transcript())
+    return result.model_dump(mode="json")
+
+
+def failed(payload: dict[str, Any], failure: str, message: str) -> EpisodeResult:
+    """The result of an item whose work never came back: the scheduler's failure as an episode's outcome."""
+    import metier.envs.core as core
+
+    kind: Any = getattr(core, failure, ClusterError)
+    outcome = getattr(kind, "outcome", None) or Outcome.CLUSTER_FAILURE
+    return EpisodeResult(
+        env_id=payload["env_id"],
+        seed=payload["seed"],
+        level=payload.get("level", 0),
+        sample=payload.get("sample", 0),
+        outcome=outcome,
+        failure=f"{failure}: {message}",
+    )

@@ -1,0 +1,41 @@
+"""The `metier` command: composes the rooms, decides nothing."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from metier.envs.core import MetierError
+
+from .hub import certify, info, ls, play
+from .images import images
+from .main_job import demo
+from .models import models
+
+app = typer.Typer(
+    name="metier",
+    help="Professional sandbox environments for language-model agents.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(ls)
+app.command()(info)
+app.command()(play)
+app.command()(certify)
+app.command()(demo)
+app.add_typer(images, name="images")
+app.add_typer(models, name="models")
+
+
+def main() -> None:
+    """Entry point: an error of ours is one line that says what to do, and exit code 2 for the caller's mistake."""
+    try:
+        app()
+    except MetierError as error:
+        print(f"metier: {type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, ValueError) else 1)
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,150 @@
+"""Commands on environments: ls, info, play, certify."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from metier.envs import registry
+from metier.envs.core import Deadline
+
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="For example terminal/PyMutationRepair-v0.")]
+Backend = Annotated[str, typer.Option(help="auto, docker or bubblewrap.")]
+console = Console()
+
+
+def ls(
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
+    image: Annotated[str | None, typer.Option(help="Only on this image.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the environments.
+
+    Example: metier ls --domain blender
+    """
+    from metier.harness.certify import certificate_status
+
+    entries = [registry.get(env_id) for env_id in registry.ids()]
+    chosen = [
+        entry
+        for entry in entries
+        if (domain is None or entry.domain == domain)
+        and (tag is None or tag in entry.tags)
+        and (image is None or entry.image == image)
+    ]
+    status = {entry.id: certificate_status(entry) for entry in chosen}
+    if as_json:
+        print(json.dumps([entry.model_dump(mode="json") | {"certificate": status[entry.id]} for entry in chosen]))
+        return
+    table = Table("environment", "levels", "image", "tools", "certificate", "what the work is")
+    for entry in chosen:
+        tools = " ".join(entry.tools)
+        table.add_row(entry.id, f"0-{entry.levels - 1}", entry.image, tools, status[entry.id], entry.summary)
+    console.print(table)
+
+
+def info(env_id: Id, seed: int = 0, level: int = 0, as_json: Json = False) -> None:
+    """Show an environment: its entry, and the brief of one instance.
+
+    Example: metier info finance/CovenantTest-v0 --level 2
+    """
+    from metier.harness.certify import certificate_status
+    from metier.harness.prepare import Task, generate
+    from metier.harness.tools import tool_specs
+
+    prepared = generate(Task(env_id=env_id, seed=seed, level=level))
+    entry, instance = prepared.entry, prepared.instance
+    if as_json:
+        shown = entry.model_dump(mode="json") | {
+            "certificate": certificate_status(entry),
+            "brief": prepared.brief,
+            "files": sorted(instance.files),
+            "artefacts": [artefact.path for artefact in instance.artefacts],
+        }
+        print(json.dumps(shown))
+        return
+    console.print(f"[bold]{entry.id}[/bold]  {entry.summary}")
+    console.print(f"image {entry.image} · levels 0-{entry.levels - 1} · certificate {certificate_status(entry)}")
+    console.print(f"limits {entry.limits.model_dump()}")
+    for spec in tool_specs(entry.tools):
+        console.print(f"  [cyan]{spec.name}[/cyan]  {spec.description}")
+    console.print(f"\n[bold]brief[/bold] (seed {seed}, level {level})")
+    console.print(prepared.brief, markup=False, highlight=False)
+    console.print(f"\nfiles: {', '.join(sorted(instance.files)) or 'none'}")
+    console.print(f"graded: {', '.join(artefact.path for artefact in instance.artefacts)}")
+
+
+def play(
+    env_id: Id,
+    seed: int = 0,
+    level: int = 0,
+    backend: Backend = "auto",
+    policy: Annotated[str, typer.Option(help="human, oracle, noop, random.")] = "human",
+    out: Annotated[Path, typer.Option(help="Where pictures are saved.")] = Path("runs/play"),
+    as_json: Json = False,
+) -> None:
+    """Do the task yourself in a terminal, or watch the oracle do it.
+
+    Examples: metier play terminal/PyMutationRepair-v0
+              metier play blender/MeshAssemblySpec-v0 --policy oracle
+    """
+    result = asyncio.run(_play(env_id, seed, level, backend, policy, out, quiet=as_json))
+    if as_json:
+        print(json.dumps({key: result[key] for key in ("outcome", "reward", "passed", "checks", "timings_s", "failure")}))
+    if result["failure"]:
+        raise typer.Exit(1)
+
+
+async def _play(
+    env_id: str, seed: int, level: int, backend: str, policy: str, out: Path, *, quiet: bool
+) -> dict[str, object]:
+    from metier.harness.policy import open_policy
+    from metier.harness.prepare import Preparer, Task
+    from metier.harness.runner import run_episode
+    from metier.harness.sandbox import open_backend
+
+    from .watching import Watcher
+
+    settings = {"env_id": env_id, "seed": seed, "level": level} if policy == "oracle" else {}
+    actor = open_policy(policy, settings)
+    watcher = Watcher(console, out, echo_calls=policy != "human")
+    async with open_backend(backend) as opened:
+        result = await run_episode(
+            Task(env_id=env_id, seed=seed, level=level),
+            actor,
+            opened,
+            Preparer(opened),
+            deadline=Deadline.after(24 * 3600, limit="episode_s", set_by="metier play"),
+            watch=None if quiet else watcher,
+        )
+    if not quiet:
+        watcher.verdict(result)
+    return result.model_dump(mode="json")
+
+
+def certify(
+    env_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="All environments by default.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds at each level.")] = 1,
+    backend: Backend = "auto",
+    as_json: Json = False,
+) -> None:
+    """Prove that an environment's reward can be trusted: run the gates in real sandboxes, write certificate.json.
+
+    Example: metier certify finance/CovenantTest-v0 --seeds 3
+    """
+    from metier.harness.certify import certify_all
+
+    names = env_ids or registry.ids()
+    report = asyncio.run(certify_all(names, seeds=seeds, backend=backend, progress=None if as_json else console.print))
+    if as_json:
+        print(json.dumps(report))
+    if any(not certificate["valid"] for certificate in report):
+        raise typer.Exit(1)

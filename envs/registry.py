@@ -171,5 +171,5 @@ def render_brief(family: Family, instance: Instance, level: int) -> str:
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
     text = (folder / "instruction.md").read_text(encoding="utf-8")
-    brief = environment.from_string(text).render(**instance.variables, level=level).strip()
+    brief = environment.from_string(text).render({"level": level} | dict(instance.variables)).strip()
     return "\n\n".join([brief, *instance.context])

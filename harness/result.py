@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pydantic
+
 from metier.envs.core import Check, Limit, Outcome, ToolCall
 
 from .policy.contract import AssistantTurn, Message

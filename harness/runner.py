@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 from metier.envs.core import (
@@ -132,35 +133,34 @@ async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: 
 
 
 class _Shared:
-    """One backend and one preparer for each backend name in this process, opened on first use."""
+    """One backend and one preparer for each backend name in this process, opened on first use with its options."""
 
     def __init__(self) -> None:
         self._open: dict[str, asyncio.Task[tuple[SandboxBackend, Preparer]]] = {}
+        self._exits = AsyncExitStack()
 
-    async def get(self, name: str) -> tuple[SandboxBackend, Preparer]:
+    async def get(self, name: str, options: Mapping[str, Any] | None = None) -> tuple[SandboxBackend, Preparer]:
         if name not in self._open:
-            self._open[name] = asyncio.ensure_future(self._start(name))
+            self._open[name] = asyncio.ensure_future(self._start(name, options or {}))
         try:
             return await asyncio.shield(self._open[name])
         except MetierError:
             self._open.pop(name, None)  # the next one tries again: an engine may have been started since
             raise
 
-    @staticmethod
-    async def _start(name: str) -> tuple[SandboxBackend, Preparer]:
+    async def _start(self, name: str, options: Mapping[str, Any]) -> tuple[SandboxBackend, Preparer]:
         from metier.scheduler.worker import on_close
 
         from .sandbox import open_backend
 
-        backend = await open_backend(name).__aenter__()
-        on_close(f"sandbox backend {name}", shared.close)
+        backend = await self._exits.enter_async_context(open_backend(name, **options))
+        on_close(f"sandbox backend {name}", self.close)
         return backend, Preparer(backend)
 
     async def close(self) -> None:
-        opened, self._open = self._open, {}
-        for task in opened.values():
-            if task.done() and not task.cancelled() and task.exception() is None:
-                await task.result()[0].close()
+        """Idempotent: every sandbox of this process is gone afterwards."""
+        self._open.clear()
+        await self._exits.aclose()
 
 
 shared = _Shared()
@@ -170,13 +170,13 @@ shared = _Shared()
 async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
     """A scheduler's task: one episode, its result as JSON.
 
-    The payload: `env_id`, `seed`, and optionally `level`, `options`, `sample`, `backend`, and `policy` with `name` and
-    `settings`.
+    The payload: `env_id`, `seed`, and optionally `level`, `options`, `sample`, `backend` with `backend_options`, and
+    `policy` with `name` and `settings`.
 
     Raises:
         MetierError: ConfigError as `run_episode`; an infrastructure failure, for the scheduler to retry by its class.
     """
-    backend, preparer = await shared.get(str(payload.get("backend", "auto")))
+    backend, preparer = await shared.get(str(payload.get("backend", "auto")), payload.get("backend_options"))
     task = Task(
         env_id=payload["env_id"],
         seed=payload["seed"],

@@ -32,9 +32,7 @@ async def run_batch(
     async def items() -> AsyncIterator[WorkItem]:
         for index, payload in enumerate(payloads):
             needs = Needs(cpus=0.0, slots={"sandbox": 1})
-            yield WorkItem(
-                key=f"{label}/{index}", task=EPISODE_TASK, payload=payload, needs=needs, timeout_s=timeout_s
-            )
+            yield WorkItem(key=f"{label}/{index}", task=EPISODE_TASK, payload=payload, needs=needs, timeout_s=timeout_s)
 
     results: dict[int, EpisodeResult] = {}
     async for done in executor.map(items(), in_flight=in_flight):

@@ -14,10 +14,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from metier.envs.core import ConfigError, Json, MetierError, ToolCall, ToolSpec
-from metier.envs.registry import get, make_family
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+
+from metier.envs.core import ConfigError, Json, MetierError, ToolCall, ToolSpec
+from metier.envs.registry import get, make_family
 
 from ..episode import Episode, Step
 from ..prepare import Task

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium
 import jsonschema
+
 from metier.envs.core import Json, ToolSpec
 
 

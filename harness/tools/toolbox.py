@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import jsonschema.exceptions
+
 from metier.envs.core import ExecResult, Json, Sandbox, ToolCall, ToolResult, ToolSpec, TradeTools
 from metier.envs.registry import suggest
 

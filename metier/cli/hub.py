@@ -98,7 +98,9 @@ def play(
     """
     result = asyncio.run(_play(env_id, seed, level, backend, policy, out, quiet=as_json))
     if as_json:
-        print(json.dumps({key: result[key] for key in ("outcome", "reward", "passed", "checks", "timings_s", "failure")}))
+        print(
+            json.dumps({key: result[key] for key in ("outcome", "reward", "passed", "checks", "timings_s", "failure")})
+        )
     if result["failure"]:
         raise typer.Exit(1)
 

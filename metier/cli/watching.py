@@ -19,7 +19,9 @@ _SHOWN_LINES = 12
 class Watcher:
     """A `Watch` that prints to a console."""
 
-    def __init__(self, console: Console, out: Path, *, echo_calls: bool = True, shown_lines: int = _SHOWN_LINES) -> None:
+    def __init__(
+        self, console: Console, out: Path, *, echo_calls: bool = True, shown_lines: int = _SHOWN_LINES
+    ) -> None:
         self._console = console
         self._out = out
         self._echo = echo_calls
@@ -29,7 +31,9 @@ class Watcher:
     def __call__(self, episode: Episode, call: ToolCall, step: Step) -> None:
         if self._echo:
             title = f"{episode.num_steps}. {call.tool or '(no call)'}"
-            body = "\n".join(f"{name}: {value}" if name != "code" else str(value) for name, value in call.arguments.items())
+            body = "\n".join(
+                f"{name}: {value}" if name != "code" else str(value) for name, value in call.arguments.items()
+            )
             self._console.print(Panel(Text(self._short(body)), title=title, title_align="left", border_style="cyan"))
         if step.result.text:
             self._console.print(Text(self._short(step.result.text), style="" if step.result.ok else "yellow"))
@@ -58,4 +62,6 @@ class Watcher:
             table.add_row(f"{check.name}{' (gate)' if check.gate else ''}", f"{check.score:g}", check.evidence[:100])
         self._console.print(table)
         colour = "green" if result.passed else "red"
-        self._console.print(f"[{colour}]reward {result.reward:.3f}, {'passed' if result.passed else 'not passed'}[/{colour}]")
+        self._console.print(
+            f"[{colour}]reward {result.reward:.3f}, {'passed' if result.passed else 'not passed'}[/{colour}]"
+        )

@@ -76,13 +76,13 @@ def test_a_wrong_field_is_refused_with_its_name(tmp_path: Path, line: str, words
 def test_a_taken_id_is_refused_from_another_file(tmp_path: Path) -> None:
     path = tmp_path / "more.yaml"
     path.write_text(GOOD.replace("terminal/Good-v0", registry.ids()[0]))
-    with pytest.raises(ConfigError, match="already defined at registry.yaml"):
+    with pytest.raises(ConfigError, match="already defined at registry"):
         metier.register_environments(path)
 
 
 def test_unknown_options_and_levels_are_refused_before_any_sandbox() -> None:
     env_id = registry.ids()[0]
-    with pytest.raises(ConfigError, match="unknown option 'colour'"):
+    with pytest.raises(ConfigError, match="unknown option"):
         gymnasium.make(env_id, colour="red")
     with pytest.raises(ConfigError, match="has levels 0 to 4, not 9"):
         gymnasium.make(env_id, level=9)

@@ -31,9 +31,7 @@ def test_the_interval_holds_the_rate(first: int, second: int) -> None:
 
 def result(outcome: Outcome, passed: bool | None) -> EpisodeResult:
     reward = None if passed is None else float(passed)
-    return EpisodeResult(
-        env_id="test/X-v0", seed=0, level=0, sample=0, outcome=outcome, reward=reward, passed=passed
-    )
+    return EpisodeResult(env_id="test/X-v0", seed=0, level=0, sample=0, outcome=outcome, reward=reward, passed=passed)
 
 
 def test_invalid_episodes_are_counted_apart() -> None:

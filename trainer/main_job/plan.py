@@ -92,7 +92,9 @@ class MainJob(_Part):
     in_flight: Positive = 64
     episode_s: float = 180.0
     max_turn_tokens: Positive = 96
-    context_tokens: Positive = 1024
+    context_tokens: Positive = 640
+    trainable_layers: int | None = None
+    """Train only the last so many layers; all by default."""
 
     @model_validator(mode="after")
     def _seeds_are_apart(self) -> MainJob:

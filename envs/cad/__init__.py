@@ -1,0 +1,1 @@
+"""CAD: mechanical parts, modelled and measured as boundary representations."""

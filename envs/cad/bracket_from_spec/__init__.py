@@ -1,0 +1,1 @@
+"""cad/BracketFromSpec: model a bracket from a prose specification."""

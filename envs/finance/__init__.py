@@ -1,0 +1,1 @@
+"""Finance: agreements, accounts and the numbers that follow from them."""

@@ -1,0 +1,1 @@
+"""finance/CovenantTest: test the financial covenants of an agreement against the accounts."""

@@ -1,0 +1,1 @@
+"""Games: physics, assets and behaviour."""

@@ -1,0 +1,1 @@
+"""game/BulletColliderFit: fit few primitive colliders to a mesh."""

@@ -1,0 +1,1 @@
+"""Terminal work: debugging, build and compiler errors."""

@@ -1,0 +1,19 @@
+"""Certification: proof that an environment's reward can be trusted."""
+
+from .certificate import Certificate, Finding, GateReport, Status, certificate_status, load, save
+from .digest import environment_digest
+from .run import FIRST_SEED, certify, certify_all
+
+__all__ = [
+    "FIRST_SEED",
+    "Certificate",
+    "Finding",
+    "GateReport",
+    "Status",
+    "certificate_status",
+    "certify",
+    "certify_all",
+    "environment_digest",
+    "load",
+    "save",
+]

@@ -1,0 +1,101 @@
+"""The environment digest: what a certificate vouches for, so that a change of any of it makes the certificate stale.
+
+It covers the family's folder (less its certificate), its registry entry, every module of the same tree that the family
+imports, directly or not (and files that those name, such as probe sources), and its image's recipe. Imports are read
+from the source; nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from metier.envs.core import ConfigError
+from metier.envs.entry import Entry
+from metier.images import digest as image_digest
+
+CERTIFICATE = "certificate.json"
+_FILE_NAME = re.compile(r"^\w[\w-]{0,60}\.\w{1,10}$")
+
+
+def family_folder(entry: Entry) -> Path:
+    """The folder that holds the family's module.
+
+    Raises:
+        ConfigError: its module cannot be found.
+    """
+    module = entry.entry_point.partition(":")[0]
+    try:
+        spec = importlib.util.find_spec(module)
+    except ImportError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise ConfigError(f"{entry.id}: no module {module}; correct entry_point in the registry")
+    return Path(spec.origin).parent
+
+
+def environment_digest(entry: Entry) -> str:
+    """SHA-256, hexadecimal; independent of where the tree lies."""
+    folder = family_folder(entry)
+    package = entry.entry_point.partition(":")[0].rpartition(".")[0]
+    root = folder
+    for _ in range(package.count(".") - (1 if package.startswith("metier.envs") else 0)):
+        root = root.parent
+    digest = hashlib.sha256(json.dumps(entry.model_dump(mode="json"), sort_keys=True).encode())
+    digest.update(image_digest(entry.image).encode())
+    for path in sorted(_own(folder) | _imported(folder, root)):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(root)}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def _own(folder: Path) -> set[Path]:
+    return {
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != CERTIFICATE and "__pycache__" not in path.parts
+    }
+
+
+def _imported(folder: Path, root: Path) -> set[Path]:
+    """The files under `root` that the folder's modules import or name, all the way down."""
+    found: set[Path] = set()
+    waiting = [path for path in _own(folder) if path.suffix == ".py"]
+    while waiting:
+        path = waiting.pop()
+        for used in _uses(path, root):
+            if used not in found and used.is_file():
+                found.add(used)
+                if used.suffix == ".py":
+                    waiting.append(used)
+    return found
+
+
+def _uses(path: Path, root: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(path.read_bytes(), filename=str(path))):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield from _module_files(root, name.name.split("."), root)
+        elif isinstance(node, ast.ImportFrom):
+            base = path.parents[node.level - 1] if node.level else root
+            parts = (node.module or "").split(".") if node.module else []
+            yield from _module_files(base, parts, root)
+            for name in node.names:
+                yield from _module_files(base, [*parts, name.name], root)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FILE_NAME.match(node.value):
+            yield path.parent / node.value
+
+
+def _module_files(base: Path, parts: list[str], root: Path) -> Iterator[Path]:
+    if base == root and parts[:2] == ["metier", "envs"]:
+        parts = parts[2:]
+    where = base
+    for part in parts:
+        where = where / part
+        yield where / "__init__.py"
+    yield where.with_suffix(".py")

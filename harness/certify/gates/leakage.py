@@ -1,0 +1,82 @@
+"""No leakage: nothing that tells the answer is where the agent can read it.
+
+The needles are the instance's declared secrets and a canary planted in its truth. They are looked for as the agent: in
+every writable tree, in the commands and environments of processes, in names of files, inside archives and compressed
+streams at any offset (git objects included), and, once at each end of the levels, in every other file of the image.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import secrets
+from collections.abc import Sequence
+from typing import cast
+
+from metier.envs.core import ExecResult, Json, Sandbox, VerifierError
+
+from ..bench import Bench, Cell, found
+from ..certificate import Finding
+from . import search
+
+SHORTEST = 6
+"""A shorter secret is no evidence: it turns up by chance."""
+_SEARCH_S = 180.0
+_WHOLE_S = 600.0
+_WRITABLE = ("/workspace", "/tmp", "/home", "/var/tmp", "/run", "/dev/shm")
+_NOT_FILES = ("--exclude-dir=proc", "--exclude-dir=sys", "--exclude-dir=dev")
+_GREP = ("grep", "-rslaF", "-D", "skip", *_NOT_FILES, "-f", "-", "/")
+
+
+async def leakage(bench: Bench, cells: Sequence[Cell]) -> list[Finding]:
+    """Search the agent's sandbox as it is before the first call."""
+    whole = {cells[0], cells[-1]}
+
+    async def check(cell: Cell) -> list[Finding]:
+        return await _cell(bench, cell, whole=cell in whole)
+
+    return await bench.each(cells, "leakage", check)
+
+
+async def _cell(bench: Bench, cell: Cell, *, whole: bool) -> list[Finding]:
+    canary = f"canary-{secrets.token_hex(12)}"
+    prepared = bench.with_canary(await bench.prepared(cell), canary)
+    needles = [*prepared.instance.secrets, canary]
+    weak = [needle for needle in needles if len(needle.strip()) < SHORTEST]
+    findings = [found(cell, "secrets are distinctive", not weak, f"too short to search for: {weak}" if weak else "")]
+    needles = [needle for needle in needles if needle not in weak]
+    sandbox = await bench.preparer.fork(prepared, deadline=bench.deadline())
+    try:
+        hits = await _in_trees(sandbox, needles)
+        findings.append(
+            found(cell, f"{len(needles)} needles in writable trees and processes", not hits, "; ".join(hits))
+        )
+        if whole:
+            hits = await _in_image(sandbox, needles)
+            findings.append(found(cell, f"{len(needles)} needles in the image", not hits, "; ".join(hits)))
+    finally:
+        await sandbox.close(reuse=False)  # it has seen the needles
+    return findings
+
+
+async def _in_trees(sandbox: Sandbox, needles: Sequence[str]) -> list[str]:
+    """Our search, run in the sandbox by its own Python."""
+    source = inspect.getsource(search) + "\nprint(json.dumps(main(json.load(sys.stdin))))\n"
+    question = json.dumps({"roots": list(_WRITABLE), "needles": list(needles)}).encode()
+    result = await sandbox.exec(["python3", "-I", "-c", source], stdin=question, timeout_s=_SEARCH_S, output_kib=1024)
+    if not result.ok:
+        raise VerifierError(f"the leak search broke: {_tail(result)}")
+    return [str(hit) for hit in cast(list[Json], json.loads(result.stdout))]
+
+
+async def _in_image(sandbox: Sandbox, needles: Sequence[str]) -> list[str]:
+    """Every readable file of the image, by grep for the encodings that keep to one line."""
+    patterns = sorted({form for needle in needles for form in search.one_line_forms(needle)})
+    result = await sandbox.exec(_GREP, stdin="\n".join(patterns).encode(), timeout_s=_WHOLE_S)
+    if result.timed_out or result.oom_killed or result.signal is not None:
+        raise VerifierError(f"the leak search of the image did not end: {_tail(result)}")
+    return result.stdout.decode("utf-8", "replace").splitlines()
+
+
+def _tail(result: ExecResult) -> str:
+    return result.stderr.decode("utf-8", "replace")[-400:] or f"exit code {result.exit_code}"

@@ -1,0 +1,207 @@
+"""The Docker engine's API over its Unix socket, as much of it as the hot path needs; works against Podman's as well.
+
+One connection a request: the engine's own work takes longer than a connect, and nothing is shared to be poisoned. Every
+request has a timeout. The `docker` SDK stays for images and administration, where threads do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from metier.envs.core import SandboxError, SandboxUnavailable
+
+DEFAULT_SOCKET = "/var/run/docker.sock"
+API = "/v1.40"
+REQUEST_S = 30.0
+_STDERR = 2
+_STDERR_BYTES = 4096
+
+
+class Response(NamedTuple):
+    """A whole answer of the engine."""
+
+    status: int
+    body: bytes
+
+    @property
+    def message(self) -> str:
+        """What the engine says went wrong."""
+        try:
+            return str(json.loads(self.body)["message"])
+        except (ValueError, KeyError, TypeError):
+            return self.body.decode("utf-8", "replace")[:500]
+
+
+class EngineError(SandboxError):
+    """The engine refused a request; `status` is HTTP's."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message, status)
+        self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def socket_path() -> str:
+    """The engine's socket: DOCKER_HOST, else the default one. Raises SandboxUnavailable for other transports."""
+    host = os.environ.get("DOCKER_HOST", "")
+    if not host:
+        return DEFAULT_SOCKET
+    if not host.startswith("unix://"):
+        raise SandboxUnavailable(
+            f"DOCKER_HOST={host}: sandboxes need an engine on this machine; set it to unix:///path/to/docker.sock"
+        )
+    return host.removeprefix("unix://")
+
+
+class Engine:
+    """Requests to one engine."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    async def ping(self, *, timeout_s: float = 2.0) -> bool:
+        """Whether an engine answers."""
+        try:
+            return (await self.request("GET", "/_ping", timeout_s=timeout_s)).status == 200
+        except SandboxError:
+            return False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        timeout_s: float = REQUEST_S,
+    ) -> Response:
+        """One request. Raises SandboxUnavailable if no engine answers in time."""
+        writer: asyncio.StreamWriter | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                reader, writer = await asyncio.open_unix_connection(self.path)
+                writer.write(_head(method, path, query, body, "Connection: close"))
+                status, headers = await _status(reader)
+                return Response(status, await _body(reader, headers))
+        except TimeoutError:
+            raise SandboxUnavailable(
+                f"the Docker engine at {self.path} did not answer {method} {path} within {timeout_s:g} s"
+            ) from None
+        except (OSError, EOFError, ValueError) as error:
+            raise SandboxUnavailable(
+                f"no Docker engine answers at {self.path} ({error}); start it, set DOCKER_HOST, "
+                "or choose the bubblewrap backend"
+            ) from None
+        finally:
+            if writer is not None:
+                writer.close()
+
+    async def checked(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        timeout_s: float = REQUEST_S,
+    ) -> Any:
+        """One request whose answer is JSON, or nothing. Raises EngineError when the engine refuses it."""
+        response = await self.request(method, path, query=query, body=body, timeout_s=timeout_s)
+        if response.status >= 400:
+            raise EngineError(f"the Docker engine refused {method} {path}: {response.message}", response.status)
+        return json.loads(response.body) if response.body.strip() else None
+
+    async def attach(self, name: str) -> Attachment:
+        """The standard streams of a container, before it starts. Raises EngineError, SandboxUnavailable."""
+        query = {"stream": "1", "stdin": "1", "stdout": "1", "stderr": "1"}
+        path = f"/containers/{quote(name)}/attach"
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                reader, writer = await asyncio.open_unix_connection(self.path, limit=1 << 20)
+                try:
+                    writer.write(_head("POST", path, query, None, "Connection: Upgrade", "Upgrade: tcp"))
+                    status, headers = await _status(reader)
+                    if status not in (101, 200):
+                        message = Response(status, await _body(reader, headers)).message
+                        raise EngineError(f"the Docker engine refused to attach to {name}: {message}", status)
+                except BaseException:
+                    writer.close()
+                    raise
+        except (TimeoutError, OSError, EOFError) as error:
+            raise SandboxUnavailable(f"the Docker engine at {self.path} did not attach to {name}: {error}") from None
+        return Attachment(reader, writer)
+
+
+class Attachment:
+    """A hijacked connection: `read` gives standard output only, `stderr` keeps the end of the other stream."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+        self.stderr = b""
+        self._reader = reader
+        self._buffer = bytearray()
+
+    async def read(self, n: int, /) -> bytes:
+        """What arrived on standard output; nothing at the end."""
+        while True:
+            data = await self._reader.read(n)
+            if not data:
+                return b""
+            self._buffer += data
+            if out := self._unwrap():
+                return out
+
+    def _unwrap(self) -> bytes:
+        """Standard output of the whole pieces in the buffer; each has a stream number and a length before it."""
+        buffer = self._buffer
+        out: list[bytes] = []
+        start = 0
+        while len(buffer) - start >= 8:
+            end = start + 8 + int.from_bytes(buffer[start + 4 : start + 8], "big")
+            if len(buffer) < end:
+                break
+            piece = bytes(buffer[start + 8 : end])
+            if buffer[start] == _STDERR:
+                self.stderr = (self.stderr + piece)[-_STDERR_BYTES:]
+            else:
+                out.append(piece)
+            start = end
+        del buffer[:start]
+        return b"".join(out)
+
+
+def _head(method: str, path: str, query: Mapping[str, str] | None, body: Any, *headers: str) -> bytes:
+    target = API + path + (f"?{urlencode(query)}" if query else "")
+    content = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{method} {target} HTTP/1.1", "Host: docker", *headers, f"Content-Length: {len(content)}"]
+    if content:
+        lines.append("Content-Type: application/json")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
+
+
+async def _status(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {}
+    for line in head[1:]:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return int(head[0].split()[1]), headers
+
+
+async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    if "content-length" in headers:
+        return await reader.readexactly(int(headers["content-length"]))
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return await reader.read()
+    parts = []
+    while size := int((await reader.readline()).split(b";")[0], 16):
+        parts.append(await reader.readexactly(size))
+        await reader.readline()
+    return b"".join(parts)

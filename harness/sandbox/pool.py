@@ -1,0 +1,251 @@
+"""A backend whose sandboxes hold stewards: leases, warm sandboxes, their verified reset, forks, and the end of it.
+
+A subclass says only how one sandbox is started (`launch`) and how it is removed. Invariants:
+
+- a sandbox is launching, warm or leased, and known by name from before it is made until after it is gone;
+- warm means: fresh, or reset and proven empty, and young enough for a whole lease;
+- verifiers come from a pool of their own, and one in which the agent's programs ran never returns to it;
+- whoever is cancelled while a sandbox is made leaves nobody behind: the late result is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from metier.envs.core import (
+    Capability,
+    ConfigError,
+    Deadline,
+    Limit,
+    SandboxError,
+    SandboxLost,
+    SandboxSpec,
+    SandboxUnavailable,
+    Snapshot,
+)
+from metier.images import cache_dir
+
+from .client import Facts, StewardClient
+from .protocol import life_of
+from .sandbox import StewardSandbox
+from .snapshots import SnapshotStore
+
+_log = logging.getLogger(__name__)
+
+MAX_USES = 50
+RESET_S = 10.0
+REMOVE_S = 30.0
+LEASE_S = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Launched:
+    """A running sandbox: its connection, and how it is removed. `remove` is idempotent and raises SandboxError."""
+
+    client: StewardClient
+    remove: Callable[[], Awaitable[None]]
+    spec: SandboxSpec
+    at: float = field(default_factory=time.monotonic)
+    uses: int = 0
+    oom_at_lease: int = 0
+    refused_at_lease: int = 0
+
+
+class StewardBackend(ABC):
+    """Pools and leases over `launch`. An async context manager: leaving it removes all it made."""
+
+    name: str
+    capabilities: frozenset[Capability]
+
+    def __init__(self, *, max_warm: int = 8, snapshots: SnapshotStore | None = None) -> None:
+        self.snapshots = snapshots or SnapshotStore(cache_dir() / "snapshots")
+        self._max_warm = max_warm
+        self._warm: list[Launched] = []
+        self._leased: dict[StewardSandbox, Launched] = {}
+        self._background: set[asyncio.Task[None]] = set()
+        self._launches = asyncio.Semaphore(2 * (os.cpu_count() or 1))
+        self._closed = False
+
+    @abstractmethod
+    async def launch(self, name: str, spec: SandboxSpec, *, deadline: Deadline) -> Launched:
+        """Start one sandbox. Cancelled or failing, it leaves nothing. Raises SandboxUnavailable, SandboxLost."""
+
+    def check(self, spec: SandboxSpec) -> None:
+        """Refuses what this backend cannot promise. Raises ConfigError."""
+        missing = spec.requires - self.capabilities
+        if spec.gpus:
+            missing |= {Capability.GPU}
+        if spec.allow_hosts:
+            missing |= {Capability.ALLOWLIST} - self.capabilities
+        if missing:
+            raise ConfigError(
+                f"the {self.name} backend cannot promise {', '.join(sorted(missing))} for image {spec.image}; "
+                "choose another backend, or an environment that does not need it"
+            )
+        if not spec.writable_mb or sum(spec.writable_mb.values()) > spec.memory_mb / 2:
+            raise ConfigError(
+                f"image {spec.image}: writable_mb {dict(spec.writable_mb)} must name a tree, and all together be "
+                f"at most half of memory_mb={spec.memory_mb}, for they are kept in memory"
+            )
+
+    async def acquire(
+        self, spec: SandboxSpec, *, deadline: Deadline, snapshot: Snapshot | None = None
+    ) -> StewardSandbox:
+        """See `SandboxBackend.acquire`."""
+        self.check(spec)
+        if self._closed:
+            raise SandboxUnavailable(f"the {self.name} backend is closed; open another one")
+        while (launched := self._take_warm(spec)) is not None:
+            try:
+                return await self._lease(launched, spec, snapshot)
+            except SandboxLost:
+                continue  # it died while it waited; the next one is tried
+        launched = await self._launch(spec, deadline)
+        return await self._lease(launched, spec, snapshot)
+
+    async def prewarm(self, spec: SandboxSpec, count: int, *, deadline: Deadline) -> None:
+        """Makes warm sandboxes, so that `count` can be had at once. Raises what `acquire` raises."""
+        self.check(spec)
+        there = sum(_key(launched.spec) == _key(spec) for launched in self._warm)
+        made = await asyncio.gather(
+            *(self._launch(spec, deadline) for _ in range(count - there)), return_exceptions=True
+        )
+        for launched in made:
+            if isinstance(launched, Launched):
+                self._keep(launched)
+        for failure in made:
+            if isinstance(failure, BaseException):
+                raise failure
+
+    def _take_warm(self, spec: SandboxSpec) -> Launched | None:
+        for launched in [one for one in reversed(self._warm) if _key(one.spec) == _key(spec)]:
+            self._warm.remove(launched)
+            old = time.monotonic() - launched.at + spec.ttl_s > life_of(spec)
+            if launched.client.lost is None and not old:
+                return launched
+            self._spawn(self._remove(launched))
+        return None
+
+    def _keep(self, launched: Launched) -> None:
+        """Among the warm ones, where the oldest gives way."""
+        self._warm.append(launched)
+        while len(self._warm) > self._max_warm:
+            self._spawn(self._remove(self._warm.pop(0)))
+
+    async def _launch(self, spec: SandboxSpec, deadline: Deadline) -> Launched:
+        name = f"metier-{secrets.token_hex(6)}"
+        try:
+            async with asyncio.timeout(deadline.left_s()), self._launches:
+                launched = await self.launch(name, spec, deadline=deadline)
+        except TimeoutError:
+            raise SandboxUnavailable(str(deadline.error(f"starting a sandbox of image {spec.image}"))) from None
+        launched.client.why_lost = lambda: self.blame(launched)
+        return launched
+
+    async def _lease(self, launched: Launched, spec: SandboxSpec, snapshot: Snapshot | None) -> StewardSandbox:
+        sandbox = StewardSandbox(launched.client, spec, self.snapshots, self._release)
+        self._leased[sandbox] = launched
+        launched.uses += 1
+        try:
+            answer = await launched.client.call("lease", {"ttl_s": spec.ttl_s}, timeout_s=LEASE_S)
+            launched.oom_at_lease = answer.fields["oom"]
+            launched.refused_at_lease = answer.fields["refused_forks"]
+            if snapshot is not None:
+                await sandbox.restore(snapshot)
+        except BaseException:
+            await asyncio.shield(sandbox.close(reuse=False))
+            raise
+        return sandbox
+
+    async def blame(self, launched: Launched) -> Limit | None:
+        """Whether the agent took this sandbox down, by what was last seen of it."""
+        return blamed(launched.client.facts, launched)
+
+    async def _release(self, sandbox: StewardSandbox, reuse: bool) -> None:
+        launched = self._leased[sandbox]
+        try:
+            if reuse and await self._reset(sandbox, launched):
+                self._keep(launched)
+            else:
+                await self._remove(launched)
+        finally:
+            del self._leased[sandbox]
+
+    async def _reset(self, sandbox: StewardSandbox, launched: Launched) -> bool:
+        """Whether it is proven to be as new."""
+        if (
+            self._closed
+            or Capability.RESET_IN_PLACE not in self.capabilities
+            or launched.client.lost is not None
+            or launched.uses >= MAX_USES
+            or (launched.spec.verifier and sandbox.ran_agent)
+        ):
+            return False
+        try:
+            answer = await launched.client.call("reset", timeout_s=RESET_S)
+        except (SandboxLost, OSError, ValueError):
+            return False
+        return not answer.fields["left"] and answer.fields["oom"] == launched.oom_at_lease and not self._closed
+
+    async def _remove(self, launched: Launched) -> None:
+        """Never fails: what resists is left to its own dead-man switches and to the reaper, and said in the log."""
+        await launched.client.close()
+        try:
+            async with asyncio.timeout(REMOVE_S):
+                await launched.remove()
+        except (SandboxError, TimeoutError) as error:
+            _log.warning("sandbox %s is still there, the reaper will take it: %s", launched.client.name, error)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
+            with contextlib.suppress(SandboxError):
+                await work
+
+        task = asyncio.create_task(run())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def close(self) -> None:
+        """Idempotent: every sandbox of this backend is gone afterwards."""
+        self._closed = True
+        for sandbox in list(self._leased):
+            self._spawn(sandbox.close(reuse=False))
+        while self._warm:
+            self._spawn(self._remove(self._warm.pop()))
+        while self._background:
+            await asyncio.gather(*self._background)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.shield(self.close())
+
+
+def blamed(facts: Facts, launched: Launched) -> Limit | None:
+    """The limit that the facts show the agent to have reached since the lease began."""
+    if facts.oom > launched.oom_at_lease:
+        return Limit.MEMORY
+    if facts.refused_forks > launched.refused_at_lease or facts.pids >= launched.spec.pids > 0:
+        return Limit.PROCESSES
+    if facts.disk_full:
+        return Limit.DISK
+    return None
+
+
+def _key(spec: SandboxSpec) -> str:
+    """What two specs must share for their sandboxes to be one another's."""
+    trees = ",".join(f"{tree}={size}" for tree, size in spec.writable_mb.items())
+    return f"{spec.image} {spec.memory_mb} {spec.cpus} {spec.pids} {spec.ttl_s} {spec.verifier} {trees}"

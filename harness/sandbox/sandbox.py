@@ -1,0 +1,143 @@
+"""A sandbox with a steward in it: the whole `Sandbox` contract over one connection, for every backend."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from metier.envs.core import (
+    Artefact,
+    Collected,
+    ConfigError,
+    ExecResult,
+    SandboxError,
+    SandboxSpec,
+    Session,
+    Snapshot,
+    User,
+)
+
+from .client import StewardClient
+from .protocol import HOST_GRACE_S
+from .snapshots import SnapshotStore
+
+FILE_S = 60.0
+"""How long reading or writing files may take."""
+TREE_S = 300.0
+"""How long packing or unpacking a whole tree may take."""
+
+
+class StewardSandbox:
+    """A leased sandbox. `release(sandbox, reuse)` gives it back to its backend, and is called once."""
+
+    def __init__(
+        self,
+        client: StewardClient,
+        spec: SandboxSpec,
+        snapshots: SnapshotStore,
+        release: Callable[[StewardSandbox, bool], Coroutine[Any, Any, None]],
+    ) -> None:
+        self.client = client
+        self.ran_agent = False
+        """Whether anything ran as the agent here; such a sandbox never serves a verifier again."""
+        self._spec = spec
+        self._snapshots = snapshots
+        self._release = release
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def id(self) -> str:
+        return self.client.name
+
+    @property
+    def spec(self) -> SandboxSpec:
+        return self._spec
+
+    async def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float,
+        user: User = "agent",
+        session: Session | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        output_kib: int = 64,
+    ) -> ExecResult:
+        """See `Sandbox.exec`. Raises ConfigError for what no session can do: root, an argument list, stdin."""
+        if session is not None and (user != "agent" or stdin or not isinstance(command, str)):
+            raise ConfigError("a session takes source text of the agent's, without stdin; use a plain exec otherwise")
+        if timeout_s <= 0 or output_kib < 0:
+            raise ConfigError(f"timeout_s must be above 0 and output_kib not below: {timeout_s}, {output_kib}")
+        self.ran_agent = self.ran_agent or user == "agent"
+        fields = {
+            "command": command if isinstance(command, str) else list(command),
+            "timeout_s": timeout_s,
+            "user": user,
+            "session": session,
+            "cwd": cwd,
+            "env": dict(env or {}),
+            "output_kib": output_kib,
+        }
+        answer = await self.client.call("exec", fields, timeout_s=timeout_s + HOST_GRACE_S, body=stdin)
+        reply = answer.fields
+        return ExecResult(
+            exit_code=reply["exit_code"],
+            signal=reply["signal"],
+            stdout=answer.out,
+            stderr=answer.err,
+            cut_bytes=reply["cut_bytes"],
+            duration_s=reply["duration_s"],
+            timed_out=reply["timed_out"],
+            oom_killed=reply["oom_killed"],
+            background_open=reply["background_open"],
+        )
+
+    async def read(self, path: str, *, max_bytes: int, user: User = "agent") -> bytes:
+        fields = {"path": path, "max_bytes": max_bytes, "user": user}
+        return (await self.client.call("read", fields, timeout_s=FILE_S)).out
+
+    async def write(self, path: str, data: bytes, *, mode: int = 0o644, user: User = "agent") -> None:
+        await self.client.call("write", {"path": path, "mode": mode, "user": user}, timeout_s=FILE_S, body=data)
+
+    async def collect(self, artefacts: Sequence[Artefact]) -> Collected:
+        fields = {
+            "artefacts": [
+                {"path": a.path, "max_mb": a.max_mb, "tree": a.tree, "links": a.links, "metadata": a.metadata}
+                for a in artefacts
+            ]
+        }
+        answer = await self.client.call("collect", fields, timeout_s=TREE_S)
+        return Collected(tar=answer.out, refused=answer.fields["refused"])
+
+    async def unpack(self, tar: bytes, to: str, *, user: User = "agent") -> None:
+        await self.client.call("unpack", {"to": to, "user": user}, timeout_s=TREE_S, body=tar)
+
+    async def snapshot(self) -> Snapshot:
+        with self._snapshots.writer(self._spec) as writer:
+            await self.client.call("snapshot", timeout_s=TREE_S, sink=writer.add)
+            return writer.finish()
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Fills the writable trees with a snapshot's files. Raises ConfigError if it is not on this machine."""
+        path = self._snapshots.path(snapshot)
+        tar = await asyncio.to_thread(path.read_bytes)
+        await self.client.call("restore", timeout_s=TREE_S, body=tar)
+
+    async def close(self, *, reuse: bool = True) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._release(self, reuse))
+        await asyncio.shield(self._closing)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(SandboxError):
+            await self.close()

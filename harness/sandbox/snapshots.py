@@ -1,0 +1,70 @@
+"""Snapshots on the host: tar files by the hash of their bytes, in a folder that only its owner can open."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from metier.envs.core import ConfigError, SandboxSpec, Snapshot
+
+
+class SnapshotStore:
+    """Snapshots below one folder. Identical trees share one file; a file appears whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, snapshot: Snapshot) -> Path:
+        """The tar of a snapshot. Raises ConfigError if it was taken elsewhere, or removed."""
+        path = self._folder / f"{snapshot.digest}.tar"
+        if not path.is_file():
+            raise ConfigError(
+                f"snapshot {snapshot.digest[:12]} is not in {self._folder}; prepare it on this machine, "
+                "or share METIER_HOME between the machines"
+            )
+        return path
+
+    def writer(self, spec: SandboxSpec) -> SnapshotWriter:
+        """Takes the bytes of a new snapshot; a context manager. Raises OSError if the folder is not writable."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return SnapshotWriter(self._folder, spec)
+
+
+class SnapshotWriter:
+    """Bytes come by `add`; `finish` names the file by its content. Left without `finish`, nothing stays."""
+
+    def __init__(self, folder: Path, spec: SandboxSpec) -> None:
+        self._folder = folder
+        self._spec = spec
+        self._hash = hashlib.sha256()
+        self._size = 0
+        descriptor, self._name = tempfile.mkstemp(dir=folder, suffix=".partial")
+        self._file = os.fdopen(descriptor, "wb")
+
+    def add(self, data: bytes) -> None:
+        """Takes the next bytes."""
+        self._hash.update(data)
+        self._size += len(data)
+        self._file.write(data)
+
+    def finish(self) -> Snapshot:
+        """The snapshot, now in the store."""
+        self._file.close()
+        digest = self._hash.hexdigest()
+        os.replace(self._name, self._folder / f"{digest}.tar")
+        return Snapshot(digest=digest, spec=self._spec, size_bytes=self._size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._name)

@@ -1,0 +1,28 @@
+"""Where the work happens: one folder an image, the base they grow from, and the build (README.md)."""
+
+from .build import Engine, build, to_stderr
+from .docker_builder import engine_answers
+from .listing import Listed, ls, prune
+from .recipe import Recipe, digest, docker_tag, environment, names, recipe
+from .rootfs import rootfs
+from .store import Progress, Record, cache_dir
+
+__all__ = [
+    "Engine",
+    "Listed",
+    "Progress",
+    "Recipe",
+    "Record",
+    "build",
+    "cache_dir",
+    "digest",
+    "docker_tag",
+    "engine_answers",
+    "environment",
+    "ls",
+    "names",
+    "prune",
+    "recipe",
+    "rootfs",
+    "to_stderr",
+]

@@ -1,0 +1,119 @@
+"""Building images: parents first, each once a recipe, proven by its smoke test, its contents listed."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Iterable
+from typing import Literal
+
+from metier.envs.core import ConfigError, SandboxUnavailable
+
+from .builder import SMOKE_PATH, Builder
+from .docker_builder import DockerBuilder, engine_answers
+from .recipe import Recipe, names, recipe
+from .reporter import Reporter
+from .rootfs_builder import RootfsBuilder
+from .store import Progress, Record, load_record, locked, previous_record, save_record
+
+Engine = Literal["auto", "docker", "bubblewrap"]
+
+_LIST_PACKAGES = """
+import importlib.metadata, subprocess
+listed = subprocess.run(["dpkg-query", "-W", "-f", "deb ${Package} ${Version}\\n"], capture_output=True, text=True)
+print(listed.stdout, end="")
+for line in sorted({f"py {each.metadata['Name']} {each.version}" for each in importlib.metadata.distributions()}):
+    print(line)
+"""
+
+
+def to_stderr(line: str) -> None:
+    """Progress for a person at a terminal."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def builder_for(engine: Engine) -> Builder:
+    """The builder of that name; `auto` is Docker where an engine answers, else bubblewrap.
+
+    Raises:
+        ConfigError: an engine that does not exist.
+        SandboxUnavailable: it is not there, or cannot build on this machine.
+    """
+    if engine == "docker" or (engine == "auto" and engine_answers()):
+        return DockerBuilder()
+    if engine in ("auto", "bubblewrap"):
+        return RootfsBuilder()
+    raise ConfigError(f"no engine named {engine!r}; there are auto, docker and bubblewrap")
+
+
+def build(
+    images: Iterable[str] | None = None, *, engine: Engine = "auto", progress: Progress = to_stderr
+) -> list[Record]:
+    """Build the named images (all by default) and their parents; what is there already is not built again.
+
+    Raises:
+        ConfigError: an unknown name or engine, or a Dockerfile outside the dialect: before anything is built.
+        SandboxUnavailable: a step or a smoke test failed; the message shows where, and its last output.
+    """
+    wanted = [recipe(name) for name in (names() if images is None else images)]
+    builder = builder_for(engine)
+    chain = {each.name: each for last in wanted for each in last.lineage()}
+    return [_build_one(builder, each, progress) for each in chain.values()]
+
+
+def _build_one(builder: Builder, target: Recipe, progress: Progress) -> Record:
+    smoke = hashlib.sha256(target.smoke.read_bytes()).hexdigest() if target.smoke else ""
+    with locked(target.name, progress):
+        done = load_record(target, builder.name)
+        there = builder.has(target)
+        if there and done and done.smoke == smoke:
+            progress(f"[{target.name}] {target.tag} is there ({done.size_mb} MiB)")
+            return done
+        reporter = Reporter(target.name, progress)
+        if not there:
+            builder.make(target, reporter)
+        if target.smoke:
+            _prove(builder, target, reporter, fresh=not there)
+        listed = builder.run(target, ["python3", "-c", _LIST_PACKAGES])
+        if listed.code != 0:
+            raise SandboxUnavailable(f"the packages of image {target.name} cannot be listed:\n{listed.output}")
+        record = Record(
+            name=target.name,
+            digest=target.digest,
+            engine=builder.name,
+            built_at=done.built_at if there and done else time.time(),
+            seconds=round(reporter.seconds, 1),
+            size_mb=builder.size_mb(target),
+            smoke=smoke,
+            manifest=tuple(listed.output.splitlines()),
+        )
+        _report_drift(target, record, reporter)
+        save_record(target, record)
+        reporter.say(f"{target.tag} built, {record.size_mb} MiB, {len(record.manifest)} packages")
+        return record
+
+
+def _prove(builder: Builder, target: Recipe, reporter: Reporter, *, fresh: bool) -> None:
+    """Run the smoke test; an image that was just built and fails it is removed, so that nobody uses it."""
+    reporter.say("smoke test")
+    ran = builder.run(target, ["python3", SMOKE_PATH], smoke=target.smoke)
+    if ran.code != 0:
+        if fresh:
+            builder.discard(target)
+        tail = "\n".join(ran.output.splitlines()[-40:])
+        raise SandboxUnavailable(
+            f"image {target.name} failed its smoke test {target.smoke} (exit code {ran.code}):\n{tail}"
+        )
+
+
+def _report_drift(target: Recipe, record: Record, reporter: Reporter) -> None:
+    """Say which packages changed against the last build under this name."""
+    before = load_record(target, record.engine) or previous_record(target, record.engine)
+    if before:
+        new = sorted(set(record.manifest) - set(before.manifest))
+        gone = sorted(set(before.manifest) - set(record.manifest))
+        if new or gone:
+            reporter.say(
+                f"differs from the build before: +{len(new)} −{len(gone)} packages: {', '.join(new[:4] or gone[:4])}"
+            )

@@ -1,0 +1,209 @@
+"""Images by a Docker engine: the steps as an ordinary `docker build`, over the engine's API.
+
+Certificates come into the build by a COPY of our own and leave by a last RUN; everything else that steps need of the
+host are build arguments, which no image keeps.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from metier.envs.core import SandboxUnavailable
+
+from .bootstrap import base_tar
+from .builder import SMOKE_MEMORY_MB, SMOKE_PATH, SMOKE_TIMEOUT_S, SMOKE_TMPFS_MB, Ran
+from .host import BUILD_CA, ca_bundle, step_variables
+from .recipe import Recipe
+from .reporter import Reporter
+
+_STEP = re.compile(r"Step (\d+)/(\d+) : (.*)", re.DOTALL)
+_STAGED_CA = ".metier-build/ca.pem"
+_READ_TIMEOUT_S = 1800
+_LABEL = "metier.image"
+
+
+def engine_answers() -> bool:
+    """Whether a Docker engine answers on this machine."""
+    import docker
+    import requests
+
+    try:
+        client = docker.from_env(timeout=5)
+    except docker.errors.DockerException:
+        return False
+    try:
+        return bool(client.ping())
+    except (docker.errors.DockerException, requests.exceptions.RequestException):
+        return False
+    finally:
+        client.close()
+
+
+def dockerfile_text(recipe: Recipe) -> tuple[str, int]:
+    """The Dockerfile handed to the engine, and how many steps of ours follow its FROM."""
+    assert recipe.parent is not None
+    ours = [f"COPY {_STAGED_CA} {BUILD_CA}", *(f"ARG {name}" for name in sorted(step_variables()))]
+    own = [f"{step.keyword} {step.value}" for step in recipe.steps[1:]]
+    lines = [f"FROM {recipe.parent.tag}", *ours, *own, f"RUN rm -rf {Path(BUILD_CA).parent}"]
+    return "\n".join(lines) + "\n", len(ours)
+
+
+class DockerBuilder:
+    """A `Builder` on the Docker engine of this machine."""
+
+    name = "docker"
+
+    def __init__(self) -> None:
+        import docker
+
+        try:
+            self._client: Any = docker.from_env(timeout=_READ_TIMEOUT_S)
+        except docker.errors.DockerException as error:
+            raise SandboxUnavailable(
+                f"no Docker engine answers ({error}); start dockerd or use --engine bubblewrap"
+            ) from error
+
+    def has(self, recipe: Recipe) -> bool:
+        """Whether the engine has the recipe's tag."""
+        import docker
+
+        try:
+            self._client.images.get(recipe.tag)
+        except docker.errors.ImageNotFound:
+            return False
+        return True
+
+    def make(self, recipe: Recipe, reporter: Reporter) -> None:
+        """Build and tag."""
+        if recipe.parent is None:
+            self._import_base(recipe, reporter)
+        else:
+            self._build(recipe, reporter)
+
+    def _import_base(self, recipe: Recipe, reporter: Reporter) -> None:
+        tar = base_tar(recipe, reporter)
+        reporter.say("importing")
+        changes = ['CMD ["/bin/bash"]', f"LABEL {_LABEL}=base"]
+        changes += [f"ENV {name}={value}" for name, value in recipe.environment.items()]
+        repository, tag = recipe.tag.split(":")
+        self._client.api.import_image_from_file(str(tar), repository=repository, tag=tag, changes=changes)
+        self._client.images.get(recipe.tag).tag(repository, "latest")
+
+    def _build(self, recipe: Recipe, reporter: Reporter) -> None:
+        text, skipped = dockerfile_text(recipe)
+        stream = self._client.api.build(
+            fileobj=_context(recipe, text),
+            custom_context=True,
+            tag=recipe.tag,
+            buildargs=step_variables(),
+            labels={_LABEL: recipe.name},
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        current = recipe.steps[0]
+        for part in stream:
+            if "error" in part:
+                place = f"{recipe.folder / 'Dockerfile'}:{current.line}"
+                raise SandboxUnavailable(f"{place}: {part['error'].strip()}\n{reporter.tail()}")
+            output = part.get("stream", "")
+            if match := _STEP.match(output):
+                index = int(match[1]) - 1 - skipped
+                if 0 < index < len(recipe.steps):
+                    current = recipe.steps[index]
+                    reporter.say(f"step {index}/{len(recipe.steps) - 1} {current.keyword} {current.value}")
+            else:
+                reporter.output(output)
+
+    def run(self, recipe: Recipe, command: Sequence[str], *, smoke: Path | None = None) -> Ran:
+        """In a container as a sandbox is, removed afterwards."""
+        import requests
+
+        container = self._client.containers.create(
+            recipe.tag,
+            list(command),
+            user="1000:1000",
+            working_dir="/workspace",
+            environment={"HOME": "/workspace"},
+            network_mode="none",
+            read_only=True,
+            tmpfs={path: f"size={mb}m,exec,uid=1000,gid=1000" for path, mb in SMOKE_TMPFS_MB.items()},
+            volumes={str(smoke.resolve()): {"bind": SMOKE_PATH, "mode": "ro"}} if smoke else {},
+            mem_limit=f"{SMOKE_MEMORY_MB}m",
+            memswap_limit=f"{SMOKE_MEMORY_MB}m",
+            pids_limit=512,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            labels={_LABEL + "-check": recipe.name},
+        )
+        try:
+            container.start()
+            try:
+                code = container.wait(timeout=SMOKE_TIMEOUT_S)["StatusCode"]
+            except requests.exceptions.RequestException:
+                return Ran(
+                    124,
+                    f"did not end within {SMOKE_TIMEOUT_S:.0f} s\n{container.logs(tail=40).decode(errors='replace')}",
+                )
+            return Ran(code, container.logs().decode(errors="replace"))
+        finally:
+            container.remove(force=True)
+
+    def size_mb(self, recipe: Recipe) -> int:
+        """All layers together."""
+        return round(self._client.images.get(recipe.tag).attrs["Size"] / 2**20)
+
+    def discard(self, recipe: Recipe) -> None:
+        """Remove the tag; the engine keeps its layers as a build cache."""
+        self._client.images.remove(recipe.tag)
+
+    def export(self, recipe: Recipe, sink: io.BufferedIOBase | Any) -> None:
+        """Write the image's root file system to `sink` as a tar."""
+        container = self._client.containers.create(
+            recipe.tag, ["true"], network_mode="none", labels={_LABEL + "-check": recipe.name}
+        )
+        try:
+            for chunk in container.export():
+                sink.write(chunk)
+        finally:
+            container.remove(force=True)
+
+    def stale(self, current: set[str]) -> list[str]:
+        """Tags of ours that are not in `current`."""
+        images = self._client.images.list(filters={"label": _LABEL})
+        tags = {
+            tag for image in images for tag in image.tags if tag.startswith("metier/") and not tag.endswith(":latest")
+        }
+        return sorted(tags - current)
+
+    def remove_tag(self, tag: str) -> None:
+        """Remove one tag, and the image if it was the last."""
+        self._client.images.remove(tag)
+
+
+def _context(recipe: Recipe, dockerfile: str) -> io.BytesIO:
+    """The build context: the folder's files as root's, our Dockerfile and the certificates."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in recipe.context():
+            tar.add(path, arcname=str(path.relative_to(recipe.folder)), filter=_as_root)
+        for name, content in (("Dockerfile", dockerfile.encode()), (_STAGED_CA, ca_bundle())):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            entry.mode = 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    packed.seek(0)
+    return packed
+
+
+def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    entry.mtime = 0
+    return entry

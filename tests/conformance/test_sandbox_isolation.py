@@ -1,0 +1,195 @@
+"""What a sandbox withstands and what it leaves behind: resets, limits, losses. On every real backend."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from metier.envs.core import Capability, ConfigError, Deadline, Sandbox, SandboxBackend, SandboxSpec
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Soon = Callable[[], Deadline]
+
+IPC = "import ctypes; c = ctypes.CDLL(None); c.shmget(12, 4096, 0o1666); c.msgget(77, 0o1666); c.semget(78, 1, 0o1666)"
+QUEUE = "import ctypes; ctypes.CDLL('librt.so.1').mq_open(b'/q', 0o102, 0o666, None)"
+DEEP = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+MESS = {
+    "files": "mkdir -p a /tmp/b /dev/shm/c; echo x > a/f; echo y > /tmp/b/g; echo z > /dev/shm/c/h",
+    "locked folders": "mkdir -p a/b/c; echo x > a/b/c/f; chmod 000 a/b/c a/b a; mkdir t; chmod 000 /workspace",
+    "a deep tree": f'python3 -c "{DEEP}"',
+    "processes": "setsid sleep 500 & setsid sh -c 'trap \"\" TERM INT HUP; while true; do sleep 1; done' & disown -a",
+    "System V IPC": f'python3 -c "{IPC}"',
+    "message queues": f'python3 -c "{QUEUE}"',
+    "names": "touch -- -rf $'new\\nline' '*' ' '; mkdir -p 'sub dir/…'",
+}
+TRACES = (
+    "ls -A /workspace /dev/shm /dev/mqueue; ls -A /tmp; tail -n +2 -q /proc/sysvipc/*; "
+    "ps -eo uid,comm | grep -c '^ *1000'; stat -c '%a %u' /workspace /tmp"
+)
+
+
+@pytest.mark.parametrize("name", MESS)
+async def test_nothing_of_one_agent_reaches_the_next(
+    real: SandboxBackend, spec: SandboxSpec, soon: Soon, name: str
+) -> None:
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        clean = (await sandbox.exec(TRACES, timeout_s=10)).stdout
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        assert (await sandbox.exec(MESS[name], timeout_s=20)).exit_code == 0
+        # the one that locked its working directory can start nothing there any more
+        assert (await sandbox.exec("echo x", timeout_s=5, session="shell")).exit_code in (0, 126)
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        assert (await sandbox.exec(TRACES, timeout_s=10)).stdout == clean
+
+
+async def test_a_reset_sandbox_is_used_again(real: SandboxBackend, spec: SandboxSpec, soon: Soon) -> None:
+    if Capability.RESET_IN_PLACE not in real.capabilities:
+        return
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        await sandbox.exec(MESS["files"], timeout_s=5)
+        first = sandbox.id
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        assert sandbox.id == first
+
+
+async def test_a_verifier_that_ran_the_agents_program_is_not_used_again(
+    real: SandboxBackend, spec: SandboxSpec, soon: Soon
+) -> None:
+    verifier = SandboxSpec(image=spec.image, memory_mb=256, writable_mb=spec.writable_mb, verifier=True)
+    async with await real.acquire(verifier, deadline=soon()) as sandbox:
+        await sandbox.exec("true", timeout_s=5)
+        first = sandbox.id
+    async with await real.acquire(verifier, deadline=soon()) as sandbox:
+        assert sandbox.id != first
+
+
+async def test_there_is_no_network(box: Sandbox) -> None:
+    source = (
+        "import socket\n"
+        "for a in (('1.1.1.1', 53), ('169.254.169.254', 80), ('172.17.0.1', 22)):\n"
+        "  try: socket.create_connection(a, 1); print('reached', a)\n"
+        "  except OSError as e: pass\n"
+        "print(sorted(n for _, n in socket.if_nameindex()))\n"
+    )
+    result = await box.exec(["python3", "-c", source], timeout_s=20)
+    assert b"reached" not in result.stdout
+    assert b"eth" not in result.stdout
+
+
+async def test_the_system_is_read_only(box: Sandbox) -> None:
+    result = await box.exec(
+        "for d in / /etc /usr/bin /run /var/tmp /opt /proc/sys/kernel; do touch $d/x 2>/dev/null && echo $d; done",
+        timeout_s=5,
+    )
+    assert result.stdout == b""
+
+
+async def test_what_the_agent_must_not_do_is_refused(box: Sandbox) -> None:
+    for command in ("mount -t tmpfs x /mnt", "unshare -U true", "chroot / true", "kill -9 1 && ! kill -0 1"):
+        assert (await box.exec(command, timeout_s=5)).exit_code != 0, command
+
+
+async def test_the_stewards_side_is_out_of_reach(box: Sandbox) -> None:
+    if (await box.exec("id -u", timeout_s=5, user="root")).stdout != b"0\n":
+        return
+    for path in ("/proc/1/environ", "/proc/1/mem", "/run/metier-home", "/proc/1/fd"):
+        result = await box.exec(f"cat {path}/* || cat {path}", timeout_s=5)
+        assert result.exit_code != 0, path
+
+
+async def test_a_memory_hog_is_an_observation(real: SandboxBackend, box: Sandbox) -> None:
+    if Capability.MEMORY_LIMIT not in real.capabilities:
+        return
+    result = await box.exec(["python3", "-c", "x = bytearray(1 << 31); print('had it')"], timeout_s=30)
+    assert b"had it" not in result.stdout
+    assert result.signal == 9
+    assert result.oom_killed
+    assert (await box.exec("echo alive", timeout_s=10)).stdout == b"alive\n"
+
+
+async def test_a_memory_hog_in_a_session_costs_the_session_only(real: SandboxBackend, box: Sandbox) -> None:
+    if Capability.MEMORY_LIMIT not in real.capabilities:
+        return
+    result = await box.exec("x = bytearray(1 << 31)", timeout_s=30, session="python")
+    assert result.oom_killed
+    assert (await box.exec("1 + 1", timeout_s=20, session="python")).stdout == b"2\n"
+
+
+async def test_a_fork_bomb_is_contained_and_cleared(real: SandboxBackend, spec: SandboxSpec, soon: Soon) -> None:
+    if Capability.PIDS_LIMIT not in real.capabilities:
+        return
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        bomb = "import os, time\nwhile True:\n  try: os.fork()\n  except OSError: time.sleep(0.01)\n"
+        result = await sandbox.exec(["python3", "-c", bomb], timeout_s=1)
+        assert result.timed_out
+        assert result.duration_s < 1 + 2.5
+        await sandbox.exec(f"setsid python3 -c '{bomb}' >/dev/null 2>&1 &", timeout_s=5)
+        await asyncio.sleep(0.5)
+        full = await sandbox.exec("true", timeout_s=5)
+        assert full.exit_code in (0, 126)
+        if full.exit_code == 126:
+            assert b"process limit" in full.stderr
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        assert (await sandbox.exec("ps -eo uid | grep -c 1000", timeout_s=5)).stdout in (b"3\n", b"4\n")
+
+
+async def test_a_full_disk_is_an_observation(box: Sandbox) -> None:
+    result = await box.exec("head -c 200M /dev/zero > f || echo full; ls -s f | cut -d' ' -f1", timeout_s=20)
+    assert b"full" in result.stdout
+    fill = (
+        "import os\n"
+        "os.remove('f')\n"
+        "for i in range(300_000):\n"
+        "  try: open(f'n{i}', 'x').close()\n"
+        "  except OSError: break\n"
+        "print(i)"
+    )
+    result = await box.exec(["python3", "-c", fill], timeout_s=60)
+    assert int(result.stdout) < 299_999
+    assert (await box.exec("echo alive", timeout_s=5)).stdout == b"alive\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"requires": frozenset({Capability.GPU})}, "gpu"),
+        ({"gpus": 1}, "gpu"),
+        ({"allow_hosts": ("pypi.org",)}, "allowlist"),
+        ({"writable_mb": {"/workspace": 400}}, "half"),
+        ({"writable_mb": {}}, "half"),
+    ],
+)
+async def test_what_cannot_be_promised_is_refused(
+    real: SandboxBackend, spec: SandboxSpec, soon: Soon, change: dict[str, object], word: str
+) -> None:
+    fields = {"image": spec.image, "memory_mb": 256, "writable_mb": spec.writable_mb, **change}
+    with pytest.raises(ConfigError, match=word):
+        await real.acquire(SandboxSpec(**fields), deadline=soon())  # type: ignore[arg-type]
+
+
+async def test_closing_twice_is_fine_and_a_closed_sandbox_is_lost(
+    real: SandboxBackend, spec: SandboxSpec, soon: Soon
+) -> None:
+    sandbox = await real.acquire(spec, deadline=soon())
+    await asyncio.gather(sandbox.close(reuse=False), sandbox.close())
+    await sandbox.close()
+    with pytest.raises(ConnectionError):
+        await sandbox.exec("true", timeout_s=5)
+
+
+async def test_cancelling_an_acquire_leaves_nothing(real: SandboxBackend, soon: Soon) -> None:
+    spec = SandboxSpec(image="terminal-python", memory_mb=250, writable_mb={"/workspace": 16})
+    for wait_s in (0.0, 0.01, 0.05, 0.1):
+        task = asyncio.create_task(real.acquire(spec, deadline=soon()))
+        await asyncio.sleep(wait_s)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    async with await real.acquire(spec, deadline=soon()) as sandbox:
+        assert (await sandbox.exec("true", timeout_s=5)).ok

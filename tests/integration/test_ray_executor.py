@@ -1,0 +1,195 @@
+"""What only the Ray executor has: worker processes that die, and a cluster that must leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from metier.envs.core import ConfigError
+from metier.scheduler import Needs, WorkItem
+from metier.scheduler.ray_executor import RayExecutor
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+
+def descendants(root: int) -> dict[int, str]:
+    """Process id → start time, of everything that `root` started, directly or not."""
+    born: dict[int, str] = {}
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] not in "ZX":
+            born[int(stat.parent.name)] = fields[19]
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found: dict[int, str] = {}
+    waiting = [root]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found[child] = born[child]
+            waiting.append(child)
+    return found
+
+
+def alive(processes: dict[int, str]) -> list[int]:
+    def still(pid: int, born: str) -> bool:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return False
+        return fields[0] not in "ZX" and fields[19] == born
+
+    return [pid for pid, born in processes.items() if still(pid, born)]
+
+
+def folders() -> set[str]:
+    return {str(path) for path in Path(tempfile.gettempdir()).glob("metier-ray-*")}
+
+
+def wait_until_dead(processes: dict[int, str], within_s: float) -> float:
+    started = time.monotonic()
+    while alive(processes):
+        assert time.monotonic() - started < within_s, f"still alive after {within_s} s: {alive(processes)}"
+        time.sleep(0.1)
+    return time.monotonic() - started
+
+
+def item(key: str, task: str, timeout_s: float = 60, **payload: Any) -> WorkItem:
+    return WorkItem(key=key, task=f"work_tasks:{task}", payload=payload, needs=Needs(cpus=0), timeout_s=timeout_s)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def executor() -> AsyncIterator[RayExecutor]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FIXTURES))
+        before = folders()
+        async with RayExecutor(
+            workers=1, pools={"render": 1}, cpus=2, slots={"render": 1}, env={"PYTHONPATH": str(FIXTURES)}
+        ) as one:
+            started = descendants(os.getpid())
+            yield one
+        assert alive(started) == []
+        for folder in folders() - before:  # kept on purpose: workers were lost, and their logs explain why
+            assert (Path(folder) / "session_latest").exists()
+            subprocess.run(["rm", "-rf", folder], check=True)
+
+
+async def test_an_executor_leaves_no_process_and_no_file() -> None:
+    """First in this module: later tests share a cluster that stays up in this process."""
+    folders_before, before = folders(), descendants(os.getpid())
+    one = RayExecutor(workers=1, cpus=1)
+    await one.start()
+    assert len(descendants(os.getpid())) > len(before) + 5
+    await one.close()
+    await one.close()
+    left = [pid for pid in alive(descendants(os.getpid())) if pid not in before]
+    assert left == []
+    assert folders() <= folders_before
+    with pytest.raises(ConfigError, match="closed"):
+        await one.start()
+
+
+async def test_an_absent_cluster_is_refused() -> None:
+    executor = RayExecutor(workers=1, address="127.0.0.1:9")
+    with pytest.raises(ConfigError, match="no Ray cluster"):
+        await executor.start()
+    await executor.close()
+
+
+async def test_a_killed_worker_is_replaced_and_its_item_tried_again(executor: RayExecutor, tmp_path: Path) -> None:
+    before = await executor.worker_pids()
+    result = await executor.run(item("k", "die_at_first", mark=str(tmp_path / "tries"), times=1))
+    assert result.failure is None
+    assert result.attempts == 2
+    assert result.value not in before
+
+
+async def test_a_worker_that_always_dies_is_a_cluster_error(executor: RayExecutor, tmp_path: Path) -> None:
+    result = await executor.run(item("k", "die_at_first", timeout_s=120, mark=str(tmp_path / "tries"), times=99))
+    assert result.failure == "ClusterError"
+    assert result.attempts == 4
+    assert "log" in result.message
+    assert (await executor.run(item("after", "double", number=4))).value == 8
+
+
+async def test_a_worker_killed_from_outside_costs_its_items_one_attempt(executor: RayExecutor, tmp_path: Path) -> None:
+    marks = [tmp_path / f"nap-{number}" for number in range(3)]
+    running = [asyncio.create_task(executor.run(item(str(mark), "nap", mark=str(mark), sleep_s=1.5))) for mark in marks]
+    while not all(mark.exists() for mark in marks):
+        await asyncio.sleep(0.02)
+    os.kill(int(marks[0].read_text().split()[1]), signal.SIGKILL)
+    results = await asyncio.gather(*running)
+    assert [(result.failure, result.attempts) for result in results] == [(None, 2)] * 3
+
+
+async def test_items_run_in_the_pool_that_their_slot_names(executor: RayExecutor, tmp_path: Path) -> None:
+    both = await executor.worker_pids()
+    mark = tmp_path / "nap"
+    render = WorkItem(
+        key="r",
+        task="work_tasks:nap",
+        payload={"mark": str(mark), "sleep_s": 0},
+        needs=Needs(cpus=0, slots={"render": 1}),
+        timeout_s=30,
+    )
+    plain = await executor.run(item("p", "nap", mark=str(mark), sleep_s=0))
+    assert [plain.value, (await executor.run(render)).value] == both
+
+
+async def test_a_blocked_event_loop_is_found_and_replaced(
+    executor: RayExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metier.scheduler.ray_executor.CANCEL_S", 1.0)
+    monkeypatch.setattr("metier.scheduler.ray_executor._ANSWER_S", 1.0)
+    result = await executor.run(item("k", "block", timeout_s=0.5, sleep_s=300))
+    assert result.failure == "DeadlineExceeded"
+    assert "event loop" in result.message
+    assert (await executor.run(item("after", "double", number=4))).value == 8
+
+
+async def test_a_killed_driver_leaves_nothing(tmp_path: Path) -> None:
+    before = folders()
+    mark = tmp_path / "nap"
+    driver = subprocess.Popen(
+        [sys.executable, str(FIXTURES / "ray_driver.py"), str(mark)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(FIXTURES)},
+    )
+    with driver:
+        assert driver.stdout is not None
+        words = driver.stdout.readline().split()
+        assert words[0] == b"ready"
+        started = descendants(driver.pid)
+        workers = {pid: started[pid] for pid in map(int, words[1:])}
+        assert len(workers) == 2
+        assert len(started) > 6
+        driver.kill()
+    wait_until_dead(workers, 2)
+    wait_until_dead(started, 15)
+    assert folders() <= before
+
+
+async def test_nonsense_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match="at least 1 worker"):
+        RayExecutor(workers=0)
+
+
+async def test_an_address_is_not_silently_ignored(executor: RayExecutor) -> None:
+    other = RayExecutor(workers=1, address="127.0.0.1:9")
+    with pytest.raises(ConfigError, match="already"):
+        await other.start()
+    await other.close()

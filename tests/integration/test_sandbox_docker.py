@@ -1,0 +1,227 @@
+"""The Docker backend against a world that breaks: containers removed, paused, clients killed, engines away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from metier.envs.core import Deadline, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
+from metier.harness.sandbox import open_backend
+from metier.harness.sandbox.docker import DockerBackend, answers
+from metier.harness.sandbox.docker.engine import Engine, socket_path
+from metier.harness.sandbox.docker.owner import DEADLINE, OWNER, RUN, Owner
+from metier.harness.sandbox.docker.reaper import reap
+from metier.images import docker_tag
+
+pytestmark = [pytest.mark.docker, pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers")]
+
+SPEC = SandboxSpec(image="terminal-python", memory_mb=256, pids=64, writable_mb={"/workspace": 64, "/tmp": 32})
+
+
+def soon(seconds: float = 60) -> Deadline:
+    return Deadline.after(seconds, limit="test_s", set_by="test")
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine(socket_path())
+
+
+@pytest_asyncio.fixture()
+async def backend() -> AsyncIterator[DockerBackend]:
+    async with DockerBackend() as opened:
+        yield opened
+
+
+async def ours(engine: Engine, run: str) -> list[dict[str, Any]]:
+    """All containers of one run, running or not."""
+    filters = json.dumps({"label": [f"{RUN}={run}"]})
+    return await engine.checked("GET", "/containers/json", query={"all": "1", "filters": filters})
+
+
+async def gone_within(engine: Engine, run: str, seconds: float) -> float:
+    """How long until no container of the run is left; fails after `seconds`."""
+    began = time.monotonic()
+    while left := await ours(engine, run):
+        assert time.monotonic() - began < seconds, [(c["Names"], c["State"]) for c in left]
+        await asyncio.sleep(0.02)
+    return time.monotonic() - began
+
+
+async def test_a_container_removed_from_outside_is_a_typed_loss_for_all_calls(
+    backend: DockerBackend, engine: Engine
+) -> None:
+    sandbox = await backend.acquire(SPEC, deadline=soon())
+    calls = [asyncio.create_task(sandbox.exec("sleep 30", timeout_s=30)) for _ in range(3)]
+    await asyncio.sleep(0.3)
+    began = time.monotonic()
+    await engine.request("DELETE", f"/containers/{sandbox.id}", query={"force": "1"})
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        assert isinstance(outcome, SandboxLost)
+        assert sandbox.id in str(outcome)
+        assert outcome.agent_caused is None
+    assert time.monotonic() - began < 3
+    with pytest.raises(SandboxLost):
+        await sandbox.read("/workspace/x", max_bytes=1)
+    await sandbox.close()
+
+
+async def test_a_killed_steward_is_a_loss(backend: DockerBackend, engine: Engine) -> None:
+    async with await backend.acquire(SPEC, deadline=soon()) as sandbox:
+        await engine.request("POST", f"/containers/{sandbox.id}/kill")
+        with pytest.raises(SandboxLost):
+            await sandbox.exec("sleep 5", timeout_s=5)
+
+
+async def test_a_paused_container_is_given_up_and_removed(
+    backend: DockerBackend, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metier.harness.sandbox.sandbox.HOST_GRACE_S", 1.0)
+    async with await backend.acquire(SPEC, deadline=soon()) as sandbox:
+        await engine.request("POST", f"/containers/{sandbox.id}/pause")
+        with pytest.raises(SandboxLost, match="no answer"):
+            await sandbox.exec("true", timeout_s=0.5)
+    assert (await engine.request("GET", f"/containers/{sandbox.id}/json")).status == 404
+
+
+async def test_a_loss_with_evidence_names_the_limit(backend: DockerBackend, engine: Engine) -> None:
+    sandbox = await backend.acquire(SPEC, deadline=soon())
+    hog = await sandbox.exec(["python3", "-c", "bytearray(1 << 31)"], timeout_s=20)
+    assert hog.oom_killed
+    await engine.request("POST", f"/containers/{sandbox.id}/kill")
+    with pytest.raises(SandboxLost) as caught:
+        await sandbox.exec("sleep 5", timeout_s=5)
+    assert caught.value.agent_caused is Limit.MEMORY
+    await sandbox.close()
+
+
+async def test_a_sandbox_ends_by_itself_after_its_lease(backend: DockerBackend, engine: Engine) -> None:
+    spec = SandboxSpec(image=SPEC.image, memory_mb=256, writable_mb=SPEC.writable_mb, ttl_s=2)
+    sandbox = await backend.acquire(spec, deadline=soon())
+    with pytest.raises(SandboxLost):
+        await sandbox.exec("sleep 20", timeout_s=20)
+    await sandbox.close()
+
+
+async def test_leaving_a_backend_removes_everything(engine: Engine) -> None:
+    run = f"test-leave-{os.getpid()}"
+    async with DockerBackend(run=run) as backend:
+        await backend.prewarm(SPEC, 3, deadline=soon())
+        await backend.acquire(SPEC, deadline=soon())
+        assert len(await ours(engine, run)) == 3
+    assert await ours(engine, run) == []
+
+
+CLIENT = """
+import asyncio, sys
+from metier.envs.core import Deadline, SandboxSpec
+from metier.harness.sandbox.docker import DockerBackend
+spec = SandboxSpec(image="terminal-python", memory_mb=256, writable_mb={"/workspace": 64, "/tmp": 32})
+async def main():
+    async with DockerBackend(run=sys.argv[1]) as backend:
+        deadline = Deadline.after(60, limit="t", set_by="t")
+        boxes = await asyncio.gather(*(backend.acquire(spec, deadline=deadline) for _ in range(int(sys.argv[2]))))
+        for box in boxes:
+            await box.exec("setsid sh -c 'trap \\"\\" TERM; sleep 500' & true", timeout_s=10)
+        print("up", flush=True)
+        await asyncio.gather(*(box.exec("sleep 60", timeout_s=60) for box in boxes))
+asyncio.run(main())
+"""
+
+
+async def client(run: str, count: int) -> asyncio.subprocess.Process:
+    """A process of its own that holds sandboxes."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CLIENT, run, str(count), stdout=asyncio.subprocess.PIPE
+    )
+
+
+async def test_sigkill_of_the_client_leaves_no_container_within_two_seconds(engine: Engine) -> None:
+    run = f"test-kill-{os.getpid()}"
+    process = await client(run, 4)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"up\n"
+    assert len(await ours(engine, run)) == 4
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    assert await gone_within(engine, run, 2.0) < 2.0
+
+
+@pytest.mark.parametrize("after_s", [0.5, 0.7, 0.9, 1.1, 1.3])
+async def test_sigkill_during_create_leaves_nothing_for_the_reaper_to_miss(engine: Engine, after_s: float) -> None:
+    run = f"test-create-{os.getpid()}-{after_s}"
+    process = await client(run, 4)
+    await asyncio.sleep(after_s)
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    await asyncio.sleep(2.0)
+    assert [c["State"] for c in await ours(engine, run) if c["State"] != "created"] == []
+    await reap(engine)
+    assert await ours(engine, run) == []
+
+
+async def labelled(engine: Engine, name: str, labels: dict[str, str]) -> None:
+    """A container that nobody attends to."""
+    body = {"Image": docker_tag(SPEC.image), "Cmd": ["sleep", "60"], "Labels": labels}
+    await engine.checked("POST", "/containers/create", query={"name": name}, body=body)
+    await engine.checked("POST", f"/containers/{name}/start")
+
+
+async def test_the_reaper_takes_orphans_and_spares_the_rest(engine: Engine) -> None:
+    me = Owner.current()
+    dead = me._replace(started=me.started + 1).label()
+    run = f"test-reap-{os.getpid()}"
+    far, past = str(int(time.time()) + 3600), str(int(time.time()) - 3600)
+    try:
+        await labelled(engine, f"{run}-dead", {RUN: run, OWNER: dead, DEADLINE: far})
+        await labelled(engine, f"{run}-past", {RUN: run, OWNER: me.label(), DEADLINE: past})
+        await labelled(engine, f"{run}-mine", {RUN: run, OWNER: me.label(), DEADLINE: far})
+        foreign = me._replace(pid_namespace="1", started=0).label()
+        await labelled(engine, f"{run}-foreign", {RUN: run, OWNER: foreign, DEADLINE: far})
+        await labelled(engine, f"{run}-unlabelled", {RUN: run})
+        removed = await reap(engine)
+        assert {f"{run}-dead", f"{run}-past"} <= set(removed)
+        left = {c["Names"][0].lstrip("/") for c in await ours(engine, run)}
+        assert left == {f"{run}-mine", f"{run}-foreign", f"{run}-unlabelled"}
+    finally:
+        for container in await ours(engine, run):
+            await engine.request("DELETE", f"/containers/{container['Id']}", query={"force": "1"})
+
+
+async def test_a_missing_image_says_how_to_get_it(backend: DockerBackend) -> None:
+    spec = SandboxSpec(image="metier/nothing:0", writable_mb={"/workspace": 16})
+    with pytest.raises(SandboxUnavailable, match="metier images build"):
+        await backend.acquire(spec, deadline=soon())
+
+
+async def test_no_engine_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(SandboxUnavailable, match="bubblewrap"):
+        async with open_backend("docker"):
+            pass
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
+    with pytest.raises(SandboxUnavailable, match="unix://"):
+        async with open_backend("docker"):
+            pass
+
+
+async def test_sixteen_sandboxes_step_at_once(backend: DockerBackend) -> None:
+    boxes = await asyncio.gather(*(backend.acquire(SPEC, deadline=soon(120)) for _ in range(16)))
+
+    async def steps(number: int) -> None:
+        for step in range(10):
+            result = await boxes[number].exec(f"echo {step}", timeout_s=30, session="shell")
+            assert result.stdout == b"%d\n" % step
+
+    await asyncio.gather(*(steps(number) for number in range(16)))
+    await asyncio.gather(*(box.close() for box in boxes))

@@ -1,0 +1,1 @@
+"""Generation: the `Engine` contract and its implementations, and the policy that acts through one."""

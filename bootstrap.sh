@@ -62,6 +62,17 @@ install_packages() {
     fi
 }
 
+# Without dependencies, since the lock is complete, and without compiling, since Python does that for what it imports.
+pip_install() {
+    mkdir -p "$cache"
+    "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --no-compile --no-deps "$@" </dev/null 2>&1 |
+        tee "$cache/pip.log" |
+        awk -v all="$(grep -c == "$lock")" '
+            /^(Collecting|Processing|Requirement already)/ && ++seen % 25 == 0 { print "[setup 3/5] " seen " of " all; fflush() }
+            /^Installing collected/ { print "[setup 3/5] unpacking"; fflush() }' ||
+        { grep -v ^WARNING "$cache/pip.log" | tail -n 20 >&2; fail "pip failed, see $cache/pip.log"; }
+}
+
 make_environment() {
     local python want have=
     python=$(find_python) || fail "needs Python 3.11 with venv: apt-get install python3.11 python3.11-venv"
@@ -71,12 +82,12 @@ make_environment() {
         say 3 "$venv has what $lock names"
         return
     fi
-    say 3 "installing $(grep -c == "$lock") packages of $lock into $venv, a few minutes"
+    say 3 "installing the packages of $lock into $venv, a few minutes, log in $cache/pip.log"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$lock" </dev/null
+    pip_install -r "$lock"
     if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
         say 3 "this torch needs its CUDA libraries: installing them too"
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$(grep '^torch==' "$lock")" </dev/null
+        "$venv/bin/python" -m pip install -qq "$(grep '^torch==' "$lock")" </dev/null
         "$venv/bin/python" -c 'import torch' || fail "torch does not start, see above"
     fi
     printf '%s\n' "$want" >"$venv/metier.lock"
@@ -89,7 +100,7 @@ install_metier() {
         return
     fi
     say 4 "installing metier, editable"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . </dev/null
+    pip_install --no-build-isolation -e .
 }
 
 engine_answers() { "$venv/bin/python" -c 'import sys, metier.images as m; sys.exit(not m.engine_answers())'; }

@@ -31,14 +31,15 @@ def engine_answers() -> bool:
     """Whether a Docker engine answers on this machine."""
     import docker
     import requests
+    from docker import errors
 
     try:
         client = docker.from_env(timeout=5)
-    except docker.errors.DockerException:
+    except errors.DockerException:
         return False
     try:
         return bool(client.ping())
-    except (docker.errors.DockerException, requests.exceptions.RequestException):
+    except (errors.DockerException, requests.exceptions.RequestException):
         return False
     finally:
         client.close()
@@ -60,21 +61,22 @@ class DockerBuilder:
 
     def __init__(self) -> None:
         import docker
+        from docker import errors
 
         try:
             self._client: Any = docker.from_env(timeout=_READ_TIMEOUT_S)
-        except docker.errors.DockerException as error:
+        except errors.DockerException as error:
             raise SandboxUnavailable(
                 f"no Docker engine answers ({error}); start dockerd or use --engine bubblewrap"
             ) from error
 
     def has(self, recipe: Recipe) -> bool:
         """Whether the engine has the recipe's tag."""
-        import docker
+        from docker import errors
 
         try:
             self._client.images.get(recipe.tag)
-        except docker.errors.ImageNotFound:
+        except errors.ImageNotFound:
             return False
         return True
 

@@ -48,8 +48,14 @@ class Reporter:
         Raises:
             SandboxUnavailable: it ended with another code than 0; the message begins with `what`.
         """
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        with subprocess.Popen(command, **pipes, text=True, errors="replace") as run:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as run:
             assert run.stdout is not None
             for line in run.stdout:
                 self.output(line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -104,7 +105,7 @@ class RayCluster:
         import ray
 
         try:
-            ray.init(log_to_driver=False, logging_level="ERROR", **settings)
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
         except Exception as error:  # Ray has no class of its own for this; an overloaded machine is the usual reason
             ray.shutdown()
             raise ClusterError(f"Ray did not start ({error}): free the machine, or use the local executor") from error
@@ -161,6 +162,9 @@ def _end_processes(driver_pid: int, folder: str) -> None:
     for pid in [*ours, *agents]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    for pid in ours:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 def _parents() -> Mapping[int, int]:

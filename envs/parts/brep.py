@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from ..core import Check, Json, Rng, Sandbox
 from . import brep_probe
+from .control import require_tool
 from .prismatic import Part, Plane, Turned, Vec, vector
 from .probe import run_probe
 
@@ -80,7 +81,7 @@ async def check_step(sandbox: Sandbox, path: str, part: Part, hidden: HiddenPoin
     """All checks of the STEP file at `path` against `part`; a file that cannot be measured fails every one.
 
     Raises:
-        VerifierError: the probe broke by itself.
+        VerifierError: the probe broke by itself, or Open CASCADE does not load.
         SandboxLost: the sandbox is gone.
     """
     source = (
@@ -89,6 +90,7 @@ async def check_step(sandbox: Sandbox, path: str, part: Part, hidden: HiddenPoin
     payload: Json = {"path": path, "points": [list(point) for point in hidden.points], "margin": _CLASSIFIER_MM}
     result = await run_probe(sandbox, source, payload, timeout_s=timeout_s)
     if not isinstance(result.value, dict):
+        await require_tool(sandbox, "OCP.BRepCheck")
         return judge({"error": f"measuring it {result.failure}"}, part, hidden)
     return judge(result.value, part, hidden)
 

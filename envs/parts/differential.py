@@ -7,6 +7,7 @@ learns the inputs, so whatever it prints has to be computed.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import inspect
 import json
@@ -116,6 +117,24 @@ async def run_in_sandbox(sandbox: Sandbox, cases: Sequence[Case], *, timeout_s: 
     if not isinstance(result.value, list) or len(result.value) != len(cases):
         return Observed(outcomes=None, failure="the driver's answer was replaced")
     return Observed(outcomes=tuple(result.value))
+
+
+async def is_same_program(sandbox: Sandbox, right: Mapping[str, str]) -> bool:
+    """Whether every right file lies under /workspace with the same syntax tree: then its behaviour needs no run.
+
+    Reads and parses only. Most right repairs restore the very line that was broken, and a verifier sandbox in which
+    nothing of the agent's ran can be reset instead of thrown away.
+    """
+    for path, text in right.items():
+        try:
+            found = await sandbox.read(f"/workspace/{path}", max_bytes=2 * len(text.encode()) + 1024)
+            if ast.dump(ast.parse(found)) != ast.dump(ast.parse(text)):
+                return False
+        except ConnectionError:
+            raise
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return False  # whatever it is, it is not the same program
+    return True
 
 
 def same(observed: Json, expected: Json) -> bool:

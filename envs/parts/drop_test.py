@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core import Check, Json, Rng, Sandbox, VerifierError
 from . import drop_test_probe
+from .control import require_tool
 from .poses import about, any_turn
 from .probe import run_probe
 
@@ -52,7 +53,7 @@ async def check_collider(
     """All checks of the collider file at `path` against the body made of convex `pieces`.
 
     Raises:
-        VerifierError: the probe broke by itself, or no rest is kept when disturbed.
+        VerifierError: the probe broke by itself, Bullet does not load, or no rest is kept when disturbed.
         SandboxLost: the sandbox is gone.
     """
     payload: dict[str, Json] = {
@@ -72,6 +73,7 @@ async def check_collider(
     source = inspect.getsource(drop_test_probe) + "\n_answer(measure(payload))\n"
     result = await run_probe(sandbox, source, payload, timeout_s=timeout_s)
     if not isinstance(result.value, dict):
+        await require_tool(sandbox, "pybullet")
         return _failed(f"measuring it {result.failure}")
     return judge(result.value, demand)
 

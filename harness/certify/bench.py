@@ -13,6 +13,7 @@ from metier.envs.core import (
     Json,
     Outcome,
     SandboxBackend,
+    SandboxLost,
     ToolCall,
     Verdict,
     VerifierError,
@@ -143,19 +144,28 @@ class Bench:
     async def each(
         self, cells: Iterable[Cell], name: str, check: Callable[[Cell], Awaitable[Sequence[Finding]]]
     ) -> list[Finding]:
-        """`check` of every cell, a few at once, with a line of progress for each."""
+        """`check` of every cell, a few at once, with progress; once more where a sandbox was lost."""
         slots = asyncio.Semaphore(self.at_once)
 
         async def one(cell: Cell) -> Sequence[Finding]:
             async with slots:
-                findings = await check(cell)
+                try:
+                    findings = await check(cell)
+                except SandboxLost as error:
+                    self.say(f"{name}: level {cell.level} seed {cell.seed}: once more, since {error}")
+                    findings = await check(cell)
             reds = sum(not finding.ok for finding in findings)
             self.say(f"{name}: level {cell.level} seed {cell.seed}: {len(findings)} tried, {reds} red")
             return findings
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(cell)) for cell in cells]
-        return [finding for task in tasks for finding in task.result()]
+        tasks = [asyncio.create_task(one(cell)) for cell in cells]
+        try:
+            answers = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return [finding for findings in answers for finding in findings]
 
     def say(self, words: str) -> None:
         """A line of progress."""

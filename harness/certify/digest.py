@@ -12,7 +12,7 @@ import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from metier.envs.core import ConfigError
@@ -42,13 +42,12 @@ def family_folder(entry: Entry) -> Path:
 def environment_digest(entry: Entry) -> str:
     """SHA-256, hexadecimal; independent of where the tree lies."""
     folder = family_folder(entry)
-    package = entry.entry_point.partition(":")[0].rpartition(".")[0]
-    root = folder
-    for _ in range(package.count(".") - (1 if package.startswith("metier.envs") else 0)):
-        root = root.parent
+    package = entry.entry_point.split(":")[0].split(".")[:-1]
+    prefix = package[:2] if package[:2] == ["metier", "envs"] else package[:1]
+    root = folder.parents[len(package) - len(prefix) - 1] if len(package) > len(prefix) else folder
     digest = hashlib.sha256(json.dumps(entry.model_dump(mode="json"), sort_keys=True).encode())
     digest.update(image_digest(entry.image).encode())
-    for path in sorted(_own(folder) | _imported(folder, root)):
+    for path in sorted(_own(folder) | imported(folder, root, prefix)):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(root)}\0{content}\n".encode())
     return digest.hexdigest()
@@ -62,13 +61,13 @@ def _own(folder: Path) -> set[Path]:
     }
 
 
-def _imported(folder: Path, root: Path) -> set[Path]:
-    """The files under `root` that the folder's modules import or name, all the way down."""
+def imported(folder: Path, root: Path, prefix: Sequence[str]) -> set[Path]:
+    """The files under `root`, the folder of the package `prefix`, that the folder's modules import or name."""
     found: set[Path] = set()
     waiting = [path for path in _own(folder) if path.suffix == ".py"]
     while waiting:
         path = waiting.pop()
-        for used in _uses(path, root):
+        for used in _uses(path, root, list(prefix)):
             if used not in found and used.is_file():
                 found.add(used)
                 if used.suffix == ".py":
@@ -76,26 +75,32 @@ def _imported(folder: Path, root: Path) -> set[Path]:
     return found
 
 
-def _uses(path: Path, root: Path) -> Iterator[Path]:
+def _uses(path: Path, root: Path, prefix: list[str]) -> Iterator[Path]:
     for node in ast.walk(ast.parse(path.read_bytes(), filename=str(path))):
         if isinstance(node, ast.Import):
             for name in node.names:
-                yield from _module_files(root, name.name.split("."), root)
+                yield from _absolute(root, prefix, name.name.split("."))
         elif isinstance(node, ast.ImportFrom):
-            base = path.parents[node.level - 1] if node.level else root
-            parts = (node.module or "").split(".") if node.module else []
-            yield from _module_files(base, parts, root)
+            parts = node.module.split(".") if node.module else []
             for name in node.names:
-                yield from _module_files(base, [*parts, name.name], root)
+                if node.level:
+                    yield from _module_files(path.parents[node.level - 1], [*parts, name.name])
+                else:
+                    yield from _absolute(root, prefix, [*parts, name.name])
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FILE_NAME.match(node.value):
             yield path.parent / node.value
 
 
-def _module_files(base: Path, parts: list[str], root: Path) -> Iterator[Path]:
-    if base == root and parts[:2] == ["metier", "envs"]:
-        parts = parts[2:]
+def _absolute(root: Path, prefix: list[str], parts: list[str]) -> Iterator[Path]:
+    if parts[: len(prefix)] == prefix:
+        yield from _module_files(root, parts[len(prefix) :])
+
+
+def _module_files(base: Path, parts: list[str]) -> Iterator[Path]:
+    """What importing `parts` from `base` may read: each package on the way, and the module (or a name in it)."""
     where = base
     for part in parts:
-        where = where / part
         yield where / "__init__.py"
-    yield where.with_suffix(".py")
+        where = where / part
+        yield where.with_suffix(".py")
+    yield where / "__init__.py"

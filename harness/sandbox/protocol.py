@@ -58,8 +58,12 @@ def life_of(spec: SandboxSpec) -> float:
     return spec.ttl_s * 2 + 600
 
 
-def steward_argv(spec: SandboxSpec, *, agent: int | None = AGENT_UID, python: str = "python3") -> list[str]:
-    """The command line of a steward for `spec`; `agent` None where it shares the steward's uid."""
+def steward_argv(spec: SandboxSpec, *, agent: int | None = AGENT_UID, nice: int = 0) -> list[str]:
+    """The command line of a steward for `spec`; `agent` None where it shares the steward's uid.
+
+    `nice` puts the agent's programs behind the steward, so that a fork bomb cannot starve it; only where the sandbox
+    has a processor group of its own, for elsewhere it would put them behind the whole machine.
+    """
     settings = {
         "writable": list(spec.writable_mb),
         "agent": agent,
@@ -67,8 +71,11 @@ def steward_argv(spec: SandboxSpec, *, agent: int | None = AGENT_UID, python: st
         "life_s": life_of(spec),
         "cpus": max(1, math.floor(spec.cpus)),
         "pids": spec.pids,
+        "nice": nice,
+        # verifiers run plain probes, and those that ran an agent's program are used once: no import pays off there
+        "preload": not spec.verifier,
     }
-    return [python, "-I", STEWARD_PATH, json.dumps(settings, separators=(",", ":"))]
+    return ["python3", "-I", STEWARD_PATH, json.dumps(settings, separators=(",", ":"))]
 
 
 def steward_folder(cache: Path) -> Path:

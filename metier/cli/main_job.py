@@ -20,6 +20,9 @@ def demo(
 
     Example: metier demo --plan examples/main_job.yaml --out runs/main_job
     """
+    from .tuned import restart_tuned
+
+    restart_tuned()
     try:
         from metier.trainer.main_job import MainJob, run_main_job
     except ImportError as error:

@@ -32,7 +32,7 @@ def _bubblewrap_gap() -> str:
         return "no bubblewrap backend"
     from metier.images.store import rootfs_path
 
-    return "" if rootfs_path(recipe(IMAGE)).is_dir() else f"run: metier images build {IMAGE} --engine rootfs"
+    return "" if rootfs_path(recipe(IMAGE)).is_dir() else f"run: metier images build {IMAGE} --engine bubblewrap"
 
 
 def _param(name: str, gap: str) -> Any:

@@ -20,6 +20,9 @@ FIXTURES = str(Path(__file__).parents[1] / "fixtures")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+PARAMS = [pytest.param(name, marks=[pytest.mark.slow] if name == "ray" else []) for name in sorted(EXECUTORS)]
+
+
 def opened(name: str) -> Executor:
     settings: dict[str, Any] = {"cpus": 4, "slots": {"sandbox": 2, "render": 1}}
     if name == "ray":
@@ -34,15 +37,16 @@ def tasks_on_the_path() -> Iterator[None]:
         yield
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=sorted(EXECUTORS))
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=PARAMS)
 async def executor(request: pytest.FixtureRequest) -> AsyncIterator[Executor]:
     """One for all tests that leave it open: Ray takes seconds to start."""
     async with opened(request.param) as one:
         yield one
 
 
-@pytest_asyncio.fixture(loop_scope="module", params=sorted(EXECUTORS))
+@pytest_asyncio.fixture(loop_scope="module", params=PARAMS)
 async def closable(request: pytest.FixtureRequest) -> AsyncIterator[Executor]:
+    """For the tests that close it; they come first, since the last executor of a process closes its resources."""
     async with opened(request.param) as one:
         yield one
 
@@ -88,6 +92,27 @@ def most_at_once(folder: Path) -> int:
         running += change
         most = max(most, running)
     return most
+
+
+async def test_closing_the_executor_ends_what_runs(closable: Executor, tmp_path: Path) -> None:
+    mark = tmp_path / "nap"
+    running = asyncio.create_task(closable.run(item("k", "nap", mark=str(mark), sleep_s=60)))
+    await until(lambda: lines(mark))
+    await closable.close()
+    result: WorkResult = await running
+    assert result.failure == "CancelledError"
+    assert lines(mark)[-1].startswith("cancelled")
+    with pytest.raises(ConfigError, match="closed"):
+        await closable.run(item("k2", "double", number=1))
+
+
+async def test_closing_the_executor_closes_the_workers_resources(closable: Executor, tmp_path: Path) -> None:
+    mark = tmp_path / "resource"
+    result = await closable.run(item("k", "keep_resource", mark=str(mark)))
+    assert lines(mark) == []
+    await closable.close()
+    await closable.close()
+    assert [line.split()[:2] for line in lines(mark)] == [["closed", str(result.value)]]
 
 
 async def test_results_are_complete_and_keyed(executor: Executor) -> None:
@@ -196,27 +221,6 @@ async def test_closing_the_map_cancels_what_runs(executor: Executor, tmp_path: P
     assert most_at_once(tmp_path) == 3
 
 
-async def test_closing_the_executor_ends_what_runs(closable: Executor, tmp_path: Path) -> None:
-    mark = tmp_path / "nap"
-    running = asyncio.create_task(closable.run(item("k", "nap", mark=str(mark), sleep_s=60)))
-    await until(lambda: lines(mark))
-    await closable.close()
-    result: WorkResult = await running
-    assert result.failure == "CancelledError"
-    assert lines(mark)[-1].startswith("cancelled")
-    with pytest.raises(ConfigError, match="closed"):
-        await closable.run(item("k2", "double", number=1))
-
-
-async def test_closing_the_executor_closes_the_workers_resources(closable: Executor, tmp_path: Path) -> None:
-    mark = tmp_path / "resource"
-    result = await closable.run(item("k", "keep_resource", mark=str(mark)))
-    assert lines(mark) == []
-    await closable.close()
-    await closable.close()
-    assert [line.split()[:2] for line in lines(mark)] == [["closed", str(result.value)]]
-
-
 @pytest.mark.parametrize("error", ["ConfigError", "SandboxLost", "PolicyError", "KeyError"])
 async def test_an_error_keeps_its_name_and_words(executor: Executor, error: str) -> None:
     result = await executor.run(item("k", "fail", error=error, words="see the log of Łódź"))
@@ -262,7 +266,7 @@ async def test_no_items_give_no_results(executor: Executor) -> None:
     assert [result async for result in executor.map(each([]), in_flight=4)] == []
 
 
-def test_an_unknown_executor_or_setting_is_refused() -> None:
+async def test_an_unknown_executor_or_setting_is_refused() -> None:
     with pytest.raises(ConfigError, match="did you mean 'local'"):
         open_executor("locale")
     with pytest.raises(ConfigError, match="sluts"):

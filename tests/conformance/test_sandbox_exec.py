@@ -185,7 +185,7 @@ async def test_commands_run_side_by_side(box: Sandbox) -> None:
     began = time.monotonic()
     results = await asyncio.gather(*(one(number) for number in range(8)))
     assert [result.stdout for result in results] == [b"%d\n" % number for number in range(8)]
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < sum(result.duration_s for result in results) / 2
 
 
 async def test_cancelling_ends_the_command(box: Sandbox) -> None:
@@ -199,7 +199,8 @@ async def test_cancelling_ends_the_command(box: Sandbox) -> None:
 
 
 async def test_the_agent_cannot_kill_the_steward(box: Sandbox) -> None:
-    await box.exec("kill -9 1; kill -9 -1", timeout_s=5)
+    assaults = "for s in TERM INT HUP USR1 CHLD STOP KILL; do kill -$s 1; kill -$s -1 & done; sleep 0.2; kill -9 -1"
+    await asyncio.gather(*(box.exec(assaults, timeout_s=5) for _ in range(4)))
     assert (await box.exec("echo alive", timeout_s=5)).stdout == b"alive\n"
 
 

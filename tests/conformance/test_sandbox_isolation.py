@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 
@@ -89,7 +90,8 @@ async def test_the_system_is_read_only(box: Sandbox) -> None:
 
 
 async def test_what_the_agent_must_not_do_is_refused(box: Sandbox) -> None:
-    for command in ("mount -t tmpfs x /mnt", "unshare -U true", "chroot / true", "kill -9 1 && ! kill -0 1"):
+    limits = "import resource as r; r.prlimit(1, r.RLIMIT_NOFILE, (1, 1))"
+    for command in ("mount -t tmpfs x /mnt", "unshare -U true", "chroot / true", f"python3 -c '{limits}'"):
         assert (await box.exec(command, timeout_s=5)).exit_code != 0, command
 
 
@@ -126,7 +128,7 @@ async def test_a_fork_bomb_is_contained_and_cleared(real: SandboxBackend, spec: 
         bomb = "import os, time\nwhile True:\n  try: os.fork()\n  except OSError: time.sleep(0.01)\n"
         result = await sandbox.exec(["python3", "-c", bomb], timeout_s=1)
         assert result.timed_out
-        assert result.duration_s < 1 + 2.5
+        assert result.duration_s < 1 + 2.5 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
         await sandbox.exec(f"setsid python3 -c '{bomb}' >/dev/null 2>&1 &", timeout_s=5)
         await asyncio.sleep(0.5)
         full = await sandbox.exec("true", timeout_s=5)

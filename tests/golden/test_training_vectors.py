@@ -1,4 +1,4 @@
-"""Values computed by hand for the trainer's formulas, in fp64; a refactor that moves one of them is a change of meaning."""
+"""Values computed by hand for the trainer's formulas, in fp64: one that moves is a change of meaning."""
 
 from __future__ import annotations
 

@@ -21,7 +21,12 @@ from metier.scheduler import Needs, WorkItem
 from metier.scheduler.ray_executor import RayExecutor
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.asyncio(loop_scope="module"),
+    # Ray drops its process handles where a start on an overloaded machine fails and is tried again
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def descendants(root: int) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Advantages: what a failed or silent member does to its group (nothing), and how observations discount (not at all)."""
+"""Advantages: a failed or silent member does nothing to its group, observations discount nothing."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jinja2
 import pytest
@@ -133,12 +133,30 @@ def test_the_alternative_covers_the_same_volume(level: int, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_mutants_are_several_and_well_formed(level: int) -> None:
-    instance = made(level, 0)
-    named = BulletColliderFit().mutants(instance)
-    assert len(named) >= 3
-    assert all(calls[-1].tool == "submit" for calls in named.values())
-    assert any(attempts.COLLIDER_PATH in str(call.arguments) for call in BulletColliderFit().oracle(instance))
+def test_every_mutant_fails_by_its_shape_alone(level: int, tmp_path: Path) -> None:
+    for seed in range(3):
+        instance = made(level, seed)
+        demand = Demand(**cast("dict[str, float]", instance.truth["demand"]))
+        mutants = BulletColliderFit().mutants(instance)
+        assert len(mutants) >= 3
+        for name, calls in mutants.items():
+            assert calls[-1].tool == "submit"
+            primitives = json.loads(str(calls[0].arguments["code"]).split('"""')[1])["primitives"]
+            if name == "more_than_allowed":
+                with pytest.raises(ValueError, match="are allowed"):
+                    compared(instance, primitives, tmp_path)
+                continue
+            fit = compared(instance, primitives, tmp_path)
+            good = fit["coverage"] >= demand.coverage and fit["overshoot"] <= demand.overshoot
+            assert not (good and fit["bounds"] <= demand.bounds), (seed, name, fit)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_oracle_looks_writes_and_submits(level: int) -> None:
+    calls = BulletColliderFit().oracle(made(level, 0))
+    assert [call.tool for call in calls].count("view") == 2
+    assert any(attempts.COLLIDER_PATH in str(call.arguments) for call in calls)
+    assert calls[-1].tool == "submit"
 
 
 SPHERE = {"type": "sphere", "center": [0, 0, 0], "radius": 1}

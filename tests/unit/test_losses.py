@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import torch
@@ -59,10 +60,7 @@ def test_the_loss_does_not_depend_on_the_split(seed: int, cuts: set[int], how: A
     weights = aggregation_weights(mask.double(), how, length=6)
     whole = (ppo(new, old, advantages, mask) * weights).sum()
     bounds = [0, *sorted(cuts), 4]
-    parts = sum(
-        (ppo(new[a:b], old[a:b], advantages[a:b], mask[a:b]) * weights[a:b]).sum()
-        for a, b in zip(bounds, bounds[1:], strict=False)
-    )
+    parts = sum((ppo(new[a:b], old[a:b], advantages[a:b], mask[a:b]) * weights[a:b]).sum() for a, b in pairwise(bounds))
     torch.testing.assert_close(torch.as_tensor(parts), whole)
 
 

@@ -1,4 +1,4 @@
-"""The main job: oracle episodes in every trade, then a small model learns two trades by SFT and GRPO, measured honestly."""
+"""The main job: oracle episodes in every trade, then a small model learns two of them by SFT and GRPO."""
 
 from .job import run_main_job
 from .narrator import Narrator, Silent

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from metier.envs.core import ConfigError
 
 Positive = Annotated[int, Field(ge=1)]
 
 
-class _Part(BaseModel, frozen=True, extra="forbid"):
-    pass
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class TaskLine(_Part):

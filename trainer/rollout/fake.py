@@ -20,15 +20,14 @@ def scripted_engine(
     script: Script | Iterable[Sequence[int]], *, context_tokens: int = 1024, vocabulary: int = 320, step_s: float = 0.0
 ) -> SteppedEngine:
     """An engine that answers by `script`: a function of the request, or outputs in the order of the requests."""
+    return SteppedEngine(lambda: ScriptedCore(_function(script), context_tokens, vocabulary, step_s))
+
+
+def _function(script: Script | Iterable[Sequence[int]]) -> Script:
     if callable(script):
-        answer = script
-    else:
-        outputs = iter(script)
-
-        def answer(request: GenerationRequest) -> Sequence[int]:
-            return next(outputs)
-
-    return SteppedEngine(lambda: ScriptedCore(answer, context_tokens, vocabulary, step_s))
+        return script
+    outputs = iter(script)
+    return lambda request: next(outputs)
 
 
 class ScriptedCore:

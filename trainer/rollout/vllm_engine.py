@@ -77,13 +77,14 @@ class VllmCore:
             raise ConfigError(
                 f"kv_dtype {settings.kv_dtype!r} gives wrong output on the CPU backend; use {', '.join(CPU_KV_DTYPES)}"
             )
+        dtype: Any = dtype_named(settings.dtype)
         self.context_tokens = settings.context_tokens
         self._salt = f"start {version}"
         self._num_loads = 0
         self._engine = LLMEngine.from_engine_args(
             EngineArgs(
                 model=str(settings.model),
-                dtype=dtype_named(settings.dtype),
+                dtype=dtype,
                 seed=settings.seed,
                 skip_tokenizer_init=True,
                 max_model_len=settings.context_tokens,
@@ -127,6 +128,7 @@ class VllmCore:
     def load(self, weights: Weights, version: int) -> None:
         detached = ((name, tensor.detach()) for name, tensor in weights)
         self._engine.collective_rpc("reload_weights", kwargs={"weights_iterator": detached})
+        self._engine.collective_rpc(_repack_tied_head)
         # Counted, since two runs may push different weights under the same version.
         self._num_loads += 1
         self._salt = f"load {self._num_loads}"
@@ -153,6 +155,18 @@ def _validated(settings: VllmSettings) -> int:
     if settings.context_tokens > longest:
         raise ConfigError(f"context_tokens {settings.context_tokens} is over the model's {longest}")
     return vocabulary
+
+
+def _repack_tied_head(worker: Any) -> None:
+    """Gives a head that shares the embedding's weights the new ones.
+
+    The CPU kernels multiply by a packed copy, and vLLM's reload packs anew only those layers that the weights name.
+    """
+    model = worker.model_runner.get_model()
+    head = getattr(model, "lm_head", None)
+    if head is not None and model.config.tie_word_embeddings:
+        head.weight = model.model.embed_tokens.weight
+        head.quant_method.process_weights_after_loading(head)
 
 
 def _emitted(output: RequestOutput) -> Emitted:

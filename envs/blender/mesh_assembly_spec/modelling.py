@@ -40,7 +40,7 @@ def cut(name):
     """Take the active object out of the named part, and remove it."""
     cutter, part = bpy.context.view_layer.objects.active, bpy.data.objects[name]
     step = part.modifiers.new("cut", "BOOLEAN")
-    step.operation, step.solver, step.object = "DIFFERENCE", "EXACT", cutter
+    step.operation, step.solver, step.object = "DIFFERENCE", "MANIFOLD", cutter
     bpy.context.view_layer.objects.active = part
     bpy.ops.object.modifier_apply(modifier=step.name)
     bpy.data.objects.remove(cutter, do_unlink=True)

@@ -23,7 +23,7 @@ from .features import Bracket
 from .program import STEP_PATH, Style
 
 _HIDDEN_POINTS = 240
-_MEASURE_S = 75.0
+_MEASURE_S = 85.0
 
 
 @dataclass(frozen=True)

@@ -82,12 +82,12 @@ def mutants(
     centre = [(a + b) / 2.0 for a, b in zip(low, high, strict=True)]
     box: Entry = {"type": "box", "center": list(centre), "size": [b - a for a, b in zip(low, high, strict=True)]}
     ball: Entry = {"type": "sphere", "center": list(centre), "radius": math.dist(low, high) / 2.0}
-    largest = max(range(len(primitives)), key=lambda number: _volume(primitives[number]))
+    smaller_half = sorted(primitives, key=_volume)[: len(primitives) // 2]
     shift = 0.06 * math.dist(low, high)
     wrong: dict[str, Sequence[Entry]] = {
         "one_giant_box": [box],
         "bounding_sphere": [ball],
-        "largest_part_forgotten": [entry for number, entry in enumerate(primitives) if number != largest],
+        "larger_half_forgotten": smaller_half,
         "sizes_halved": [_scaled(entry, 0.5) for entry in primitives],
         "set_on_another_origin": [_moved(entry, (0.0, 0.0, shift)) for entry in primitives],
         "more_than_allowed": [*primitives, *([primitives[0]] * (cap + 1 - len(primitives)))],

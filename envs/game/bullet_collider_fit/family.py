@@ -11,6 +11,7 @@ overshoot.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
@@ -22,7 +23,7 @@ from .attempts import COLLIDER_PATH, MESH_PATH
 from .solids import obj_text
 from .things import draw
 
-_MEASURE_S = 90.0
+_MEASURE_S = 85.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class BulletColliderFit(Family):
                 "pieces": [dict(piece) for piece in assembly.truth()],
                 "primitives": primitives,
             },
-            secrets=tuple(str(primitive) for primitive in primitives[:2]),
+            secrets=tuple(json.dumps(primitive) for primitive in primitives[:2]),
         )
 
     def oracle(self, instance: Instance) -> Sequence[ToolCall]:

@@ -43,7 +43,8 @@ def forms(needle: str) -> dict[str, bytes]:
         "reversed": raw[::-1],
     }
     found.update({"as JSON": json.dumps(needle)[1:-1].encode(), "in a URL": urllib.parse.quote(needle).encode()})
-    found.update({f"one line {index}": form.encode() for index, form in enumerate(one_line_forms(needle))})
+    coded = [form for form in one_line_forms(needle) if form != needle]
+    found.update({f"hexadecimal or base64 ({index})": form.encode() for index, form in enumerate(coded)})
     return {name: form for name, form in found.items() if len(form) >= 6}
 
 
@@ -64,9 +65,9 @@ def inside(data: bytes, wanted: Sequence[dict[str, bytes]], depth: int = 0) -> s
     hits: set[tuple[int, str]] = set()
     squeezed = re.sub(rb"\s+", b"", data)
     for index, encodings in enumerate(wanted):
-        for name, form in encodings.items():
-            if form in data or (name.startswith("one line") and form in squeezed):
-                hits.add((index, name))
+        how = next((name for name, form in encodings.items() if form in data or form in squeezed), None)
+        if how is not None:
+            hits.add((index, how))
     if depth < DEEPEST and not hits:
         for name, part in unpacked(data):
             hits |= {(index, f"{how} in {name}") for index, how in inside(part, wanted, depth + 1)}

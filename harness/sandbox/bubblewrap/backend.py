@@ -28,7 +28,7 @@ from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxS
 from metier.images import cache_dir, environment, rootfs
 
 from ..client import StewardClient
-from ..docker.owner import Owner
+from ..owner import Owner
 from ..pool import Launched, StewardBackend
 from ..protocol import steward_folder
 from ..snapshots import SnapshotStore
@@ -37,7 +37,7 @@ from .command import FILTER_FD, Places, request
 from .filter import program
 from .link import Link
 
-HELLO_S = 30.0
+HELLO_S = 120.0
 BLAME_S = 1.0
 
 

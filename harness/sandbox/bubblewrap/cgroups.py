@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from metier.envs.core import SandboxSpec
 
-from ..docker.owner import Owner
+from ..owner import Owner
 
 ROOT = Path("/sys/fs/cgroup")
 _PARENT = "metier"

@@ -24,6 +24,9 @@ _INODES_PER_MB = 256
 _FIRST_UID = 0x8000_0000
 _RANGE = 0x1_0000
 _NOFILE = 1024
+_CLEAN = f'exec setpriv --ambient-caps=-all --inh-caps=-all -- "$@" {MAP_FD}<&-'
+"""bubblewrap leaves to what it starts the descriptor it waited on, and its capabilities as ambient ones, which the
+agent's programs would inherit from the steward."""
 _STEWARD_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL")
 
 
@@ -42,8 +45,7 @@ def request(
     shape = _as_root(name, spec, places) if as_root else _as_user(spec, places)
     argv = ["bwrap", *_namespaces(as_root), *shape, *_system(spec, groups)]
     argv += [word for key, value in environment.items() for word in ("--setenv", key, value)]
-    # bubblewrap leaves the descriptor it waited on open to what it starts
-    argv += ["--chdir", "/", "--", "/bin/sh", "-c", f'exec "$@" {MAP_FD}<&-', "sh"]
+    argv += ["--chdir", "/", "--", "/bin/sh", "-c", _CLEAN, "sh"]
     argv += steward_argv(spec, agent=AGENT_UID if as_root else None)
     return {
         "op": "start",

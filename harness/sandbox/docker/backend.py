@@ -22,10 +22,11 @@ from ..protocol import steward_folder
 from ..snapshots import SnapshotStore
 from .container import creation
 from .engine import Engine, EngineError, socket_path
-from .owner import Owner
+from ..owner import Owner
 from .reaper import reap_for_ever, remove
 
-HELLO_S = 60.0
+HELLO_S = 120.0
+"""Imports of a heavy image included, on a busy machine; the caller's deadline is usually nearer."""
 BLAME_S = 2.0
 
 

@@ -13,6 +13,7 @@ from . import owner
 
 MIB = 1 << 20
 NOFILE = 1024
+AGENT_NICE = 10
 INODES_PER_MIB = 256
 STEWARD_CAPABILITIES = ["SETUID", "SETGID", "KILL"]
 
@@ -22,7 +23,7 @@ def creation(name: str, image: str, spec: SandboxSpec, steward: Path, run: str, 
     return {
         "Image": image,
         "Entrypoint": [],
-        "Cmd": steward_argv(spec),
+        "Cmd": steward_argv(spec, nice=AGENT_NICE),
         "User": "0:0",
         "WorkingDir": "/",
         "Hostname": "sandbox",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INHERIT_S = 0.2
 GRACE_S = 1.0
-KILL_EVERY_S = 0.02
+KILL_EVERY_S = 0.05
 LAST_RESORT_S = 0.4
 ARGUMENT_BYTES = 100_000
 
@@ -61,18 +61,18 @@ class Command:
         self._out, self._err = (Stream(steward.loop, fd, self._check) for fd in (out_read, err_read))
         self._out.ring, self._err.ring = steward.ring(limit), steward.ring(limit)
         try:
-            self.pid = processes.spawn(
+            self.pid = steward.spawner.start(
                 argv,
                 uid=uid,
                 cwd=request.get("cwd") or steward.settings.writable[0],
                 environ=environment(steward.settings, request.get("env") or {}, self._cookie, root=uid == 0),
                 fds=fds,
             )
-        except OSError as error:
+        except processes.NotStarted as error:
             self._out.close()
             self._err.close()
             self._done = True
-            self._refuse(error)
+            self._answer(b"", f"metier: {error.text}\n".encode(), {"exit_code": error.status, "signal": None})
             return
         finally:
             for fd in given:
@@ -81,11 +81,6 @@ class Command:
         steward.running[self.pid] = self._ended
         steward.commands[self._stream] = self
         self._timer = steward.loop.after(float(request["timeout_s"]), self._time_is_up)
-
-    def _refuse(self, error: OSError) -> None:
-        """No process could be had: the agent's doing, so it is an answer like any other."""
-        text = processes.refusal(error, self._steward.settings.pids)
-        self._answer(b"", f"metier: {text}\n".encode(), {"exit_code": processes.NOT_STARTED, "signal": None})
 
     def _answer(self, out: bytes, err: bytes, end: dict[str, int | None], background: bool = False) -> None:
         report(
@@ -122,28 +117,36 @@ class Command:
         if not self._done:
             self._time_is_up()
 
-    def _mine(self) -> set:
-        return self._steward.owners.belonging(self._cookie, self._since)
-
     def _time_is_up(self) -> None:
         if self._killing_since is not None:
             return
         self._timed_out = True
         self._killing_since = time.monotonic()
-        processes.send(self._mine(), signal.SIGTERM)
+        if not self._defused():
+            self._steward.owners.strike(self._cookie, self._since, signal.SIGTERM)
         self._timer_to(KILL_EVERY_S, self._kill_on)
 
+    def _defused(self) -> bool:
+        """A bomb leaves the steward no processor time for a search: all of the agent's processes die in one call."""
+        steward = self._steward
+        if not steward.settings.agent or steward.pids.value() * 2 < steward.settings.pids:
+            return False
+        processes.signal_all(steward.settings.agent, signal.SIGKILL)
+        return True
+
     def _kill_on(self) -> None:
-        """Again and again until nothing of it lives: a fork may have won the race with one round."""
+        """Again and again until nothing of it lives: what root runs is not frozen, and may fork meanwhile."""
+        steward = self._steward
+        self._defused()
         waited = time.monotonic() - (self._killing_since or 0.0)
-        left = self._mine()
+        left = steward.owners.belonging(self._cookie, self._since)
         if not left and self._status is not None:
             self._finish()
             return
         if waited > GRACE_S + LAST_RESORT_S:
-            processes.kill_agent(self._steward.settings.agent, self._steward.owners.exempt)
+            processes.kill_agent(steward.settings.agent, steward.owners.exempt)
         elif waited > GRACE_S:
-            processes.send(left, signal.SIGKILL)
+            steward.owners.strike(self._cookie, self._since, signal.SIGKILL)
         self._timer_to(KILL_EVERY_S, self._kill_on)
 
     def _finish(self) -> None:

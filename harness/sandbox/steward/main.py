@@ -7,9 +7,11 @@ It ends when its input ends (the host died), when the host has been silent for `
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import platform
+import resource
 import secrets
 import signal
 import sys
@@ -38,6 +40,7 @@ class Steward:
 
     def __init__(self, settings: Settings, source: int, sink: int) -> None:
         self.settings = settings
+        self.spawner = processes.Spawner(settings.pids, settings.nice)  # first, for it takes low descriptors
         self.loop = Loop()
         self.owners = processes.Owners(settings.agent)
         self.running: dict[int, Callable[[int], None]] = {}
@@ -62,7 +65,7 @@ class Steward:
         """Serves until one of the three ends. The hello waits for the preload, so that no agent's time pays for it."""
         reset.prepare(self.settings)
         self._check_life()
-        if self._preload:
+        if self._preload and self.settings.preload:
             self.zygote()
         else:
             self.greet()
@@ -94,8 +97,8 @@ class Steward:
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # pid 1 takes no signal from inside that it does not handle, so it handles none
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         self.loop.watch(reader, READ, self._children)
 
     def _children(self, fd: int) -> None:
@@ -122,7 +125,7 @@ class Steward:
         return self.settings.agent if user == "agent" or self.settings.agent is None else 0
 
     def zygote(self) -> Zygote:
-        """The zygote, started if there is none. Raises OSError when no process can be had."""
+        """The zygote, started if there is none. Raises NotStarted when no process can be had."""
         if self._zygote is None:
             self._zygote = Zygote(self, self._preload)
         return self._zygote
@@ -338,8 +341,13 @@ class Steward:
 
 def main(argument: str) -> None:
     """Takes the channel away from descriptors 0 and 1, so that nothing can write into it by mistake, and serves."""
+    if os.getpid() != 1:
+        raise SystemExit("the steward kills everything it sees, so it runs as pid 1 of its own pid namespace only")
     settings = Settings(**json.loads(argument))
-    source, sink = os.dup(0), os.dup(1)
+    if os.getuid() == 0:
+        os.setgroups([])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    source, sink = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 16) for fd in (0, 1))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(2, 1)

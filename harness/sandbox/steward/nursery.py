@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Zygote:
-    """A running zygote. Raises OSError from the constructor when no process can be had."""
+    """A running zygote. Raises NotStarted from the constructor when no process can be had."""
 
     def __init__(self, steward: Steward, modules: str) -> None:
         self._steward = steward
@@ -30,14 +30,14 @@ class Zygote:
         environ.update({name: str(max(1, steward.settings.cpus)) for name in THREAD_VARIABLES})
         environ.update({"HOME": own_home(), "TMPDIR": own_home()})
         try:
-            self.pid = processes.spawn(
+            self.pid = steward.spawner.start(
                 ["python3", "-s", script, str(steward.settings.agent or 0), modules],
                 uid=None,
                 cwd="/",
                 environ=environ,
                 fds={0: null, 1: null, 2: 2, 3: theirs.fileno()},
             )
-        except OSError:
+        except processes.NotStarted:
             ours.close()
             raise
         finally:
@@ -59,9 +59,12 @@ class Zygote:
             self._steward.loop.unwatch(fd)
 
     def fork(self, fields: dict[str, Any], fds: list[int]) -> None:
-        """Asks for a session over these descriptors; it says `ready PID` on the last one. Raises OSError."""
+        """Asks for a session over these descriptors; it says `ready PID` on the last one. Raises NotStarted."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-        self._link.sendmsg([json.dumps(fields).encode()], rights)
+        try:
+            self._link.sendmsg([json.dumps(fields).encode()], rights)
+        except OSError as error:
+            raise processes.NotStarted(processes.NOT_STARTED, f"no Python session: {error}") from None
 
     def drop(self) -> None:
         """Ends it; the next session starts another."""

@@ -7,20 +7,20 @@ did die with it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
-import resource
 import signal
+import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .rights import COOKIE, acting_as, become, signalling_as
+from .rights import COOKIE, acting_as, exchanged_for
 
 NOT_FOUND = 127
 NOT_STARTED = 126
-_OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -34,55 +34,83 @@ class Process(NamedTuple):
     zombie: bool
 
 
-def spawn(argv: Sequence[str], *, uid: int | None, cwd: str, environ: Mapping[str, str], fds: Mapping[int, int]) -> int:
-    """Forks, and starts `argv` in a session of its own with exactly the descriptors `fds` (there → here).
+class NotStarted(Exception):
+    """No process came of it: the status and the words that a shell would use."""
 
-    A start that fails is told like a shell does, on the new process's own standard error. Raises OSError (EAGAIN,
-    ENOMEM) when no process can be had.
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class Spawner:
+    """Starts programs, each in a session of its own with exactly the descriptors it is given.
+
+    The child runs no Python: it is a vfork where the interpreter has one (3.10 on), which takes a tenth of a fork's
+    time. So the steward itself puts on the agent's ids before, keeping root as its saved id only, and exec drops that.
     """
-    pid = os.fork()
-    if pid:
-        return pid
-    status = NOT_STARTED
-    try:
-        os.setsid()
-        place(fds)
-        settle()
-        become(uid)
-        os.chdir(cwd)
-        os.execvpe(argv[0], list(argv), dict(environ))
-    except FileNotFoundError as error:
-        status = NOT_FOUND if error.filename != cwd else NOT_STARTED
-        os.write(2, (f"metier: cannot start {argv[0]}: {error}\n").encode())
-    except BaseException as error:
-        os.write(2, (f"metier: cannot start {argv[0]}: {error}\n").encode())
-    os._exit(status)
 
+    RESERVED = range(3, 10)
+    """Descriptors that a child may be given by number; kept taken here, so that none of ours gets such a number."""
 
-def refusal(error: OSError, limit: int) -> str:
-    """Why no process could be had, for the agent to read."""
-    if error.errno in _OUT_OF_PROCESSES:
-        return f"the process limit of this sandbox ({limit}) is reached, or its memory; end some first"
-    return f"no process could be started: {error.strerror}"
+    def __init__(self, pids: int, nice: int) -> None:
+        self._pids = pids
+        self._nice = nice
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._null = fcntl.fcntl(null, fcntl.F_DUPFD_CLOEXEC, self.RESERVED.stop)
+        os.close(null)
+        for number in self.RESERVED:
+            os.dup2(self._null, number, inheritable=False)
+        self._oom = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
 
+    def start(
+        self, argv: Sequence[str], *, uid: int | None, cwd: str, environ: Mapping[str, str], fds: Mapping[int, int]
+    ) -> int:
+        """The pid of the new process. `fds`: its descriptor → ours; 0, 1 and 2 among them. Raises NotStarted."""
+        extra = {there: here for there, here in fds.items() if there > 2}
+        try:
+            for there, here in extra.items():
+                os.dup2(here, there)
+            with self._first_to_die(uid), exchanged_for(uid):
+                started = subprocess.Popen(
+                    list(argv),
+                    stdin=fds[0],
+                    stdout=fds[1],
+                    stderr=fds[2],
+                    cwd=cwd,
+                    env=dict(environ),
+                    close_fds=False,
+                    start_new_session=True,
+                )
+                if uid and self._nice:
+                    os.setpriority(os.PRIO_PROCESS, started.pid, self._nice)
+        except (OSError, ValueError) as error:
+            raise self._refusal(argv, cwd, error) from None
+        finally:
+            for there in extra:
+                os.dup2(self._null, there, inheritable=False)
+        # the steward reaps by itself; Popen must never wait for this pid
+        started.returncode = 0
+        return started.pid
 
-def place(fds: Mapping[int, int]) -> None:
-    """Puts each descriptor where the child expects it; all others close at exec."""
-    high = {there: fcntl.fcntl(here, fcntl.F_DUPFD_CLOEXEC, 64) for there, here in fds.items()}
-    for there, here in high.items():
-        os.dup2(here, there)
+    @contextlib.contextmanager
+    def _first_to_die(self, uid: int | None) -> Iterator[None]:
+        """What starts inside is the kernel's first choice when memory runs out, before anything of the steward's."""
+        if uid:
+            os.pwrite(self._oom, b"500", 0)
+        try:
+            yield
+        finally:
+            if uid:
+                os.pwrite(self._oom, b"0", 0)
 
-
-def settle() -> None:
-    """What every child of the steward needs: default signals, no core files, first in line when memory runs out."""
-    for number in (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("500")
-    except OSError:
-        pass  # a kernel that forbids even raising it: the largest process is chosen then, which is not the steward
+    def _refusal(self, argv: Sequence[str], cwd: str, error: Exception) -> NotStarted:
+        filename = getattr(error, "filename", None)
+        if filename is None and getattr(error, "errno", None) in (errno.EAGAIN, errno.ENOMEM):
+            text = f"the process limit of this sandbox ({self._pids}) is reached, or its memory; end some first"
+            return NotStarted(NOT_STARTED, text)
+        missing = isinstance(error, FileNotFoundError) and filename != cwd
+        return NotStarted(NOT_FOUND if missing else NOT_STARTED, f"cannot start {argv[0]}: {error}")
 
 
 def now_ticks() -> int:
@@ -136,6 +164,13 @@ class Owners:
         """That owner is gone."""
         self._sessions.pop(pid, None)
 
+    def strike(self, cookie: str, since_ticks: int, number: int) -> set[int]:
+        """Signals all that `belonging` finds, while nothing can fork; returns whom."""
+        with frozen(self._agent):
+            found = self.belonging(cookie, since_ticks)
+            send(found, number)
+        return found
+
     def belonging(self, cookie: str, since_ticks: int) -> set[int]:
         """Live processes of `cookie`, and those without any owner that began since."""
         processes = {process.pid: process for process in listed() if process.pid not in self.exempt}
@@ -158,6 +193,28 @@ class Owners:
         }
 
 
+@contextlib.contextmanager
+def frozen(agent: int | None) -> Iterator[None]:
+    """All of the agent's processes stand still inside, so that none forks while it is looked for.
+
+    A bomb would win every race with a search, and leave the steward hardly any processor time to search at all.
+    """
+    signal_all(agent, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        signal_all(agent, signal.SIGCONT)
+
+
+def signal_all(agent: int | None, number: int) -> None:
+    """One atomic signal to everything the agent runs; as pid 1 the steward itself is never meant."""
+    with exchanged_for(agent):
+        try:
+            os.kill(-1, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
 def send(pids: set[int], number: int) -> None:
     """Signals each; one that is already gone is fine."""
     for pid in pids:
@@ -170,11 +227,7 @@ def send(pids: set[int], number: int) -> None:
 def kill_agent(agent: int | None, exempt: set[int]) -> None:
     """One atomic kill of everything the agent runs, without a fork; then what else runs here."""
     if agent:
-        with signalling_as(agent):
-            try:
-                os.kill(-1, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
+        signal_all(agent, signal.SIGKILL)
     send({process.pid for process in listed() if process.pid not in exempt and not process.zombie}, signal.SIGKILL)
 
 

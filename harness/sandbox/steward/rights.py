@@ -24,8 +24,10 @@ class Settings(NamedTuple):
     """The steward ends so long after its start, whatever happens."""
     cpus: int = 1
     pids: int = 0
-    root: str = "/"
-    """Where the sandbox's own files are seen from the steward; kept `/` where both share one view."""
+    nice: int = 0
+    """How far the agent's programs stand behind the steward, where both share a processor group of their own."""
+    preload: bool = True
+    """Whether the image's modules are imported before the hello; a sandbox without Python sessions needs none."""
 
 
 @contextlib.contextmanager
@@ -44,25 +46,23 @@ def acting_as(uid: int | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def signalling_as(uid: int | None) -> Iterator[None]:
-    """Signals inside reach what `uid` may signal and nothing of the steward's: the real uid counts for `kill`."""
+def exchanged_for(uid: int | None) -> Iterator[None]:
+    """Real and effective ids are those of `uid`, root stays the saved id: for `kill`, and for what is started inside.
+
+    A signal sent inside reaches what `uid` may signal and nothing of the steward's. A program started inside has no way
+    back, since exec takes the effective id for the saved one. As pid 1 without handlers the steward itself takes no
+    harm from what the agent may send it meanwhile.
+    """
     if not uid or os.getuid() == uid:
         yield
         return
+    os.setresgid(uid, uid, 0)
     os.setresuid(uid, uid, 0)
     try:
         yield
     finally:
         os.setresuid(0, 0, 0)
-
-
-def become(uid: int | None) -> None:
-    """Takes on `uid` for ever, in a child; None or 0 changes nothing."""
-    if not uid or os.getuid() == uid:
-        return
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
+        os.setresgid(0, 0, 0)
 
 
 def pipe(uid: int | None) -> tuple[int, int]:

@@ -99,7 +99,7 @@ class Session:
         if not self._up:
             try:
                 self._open()
-            except OSError as error:
+            except processes.NotStarted as error:
                 self._refuse(error)
                 return
         for stream in (self._out, self._err):
@@ -109,7 +109,7 @@ class Session:
         self._commands.write(self._encode(call, self._token))
 
     def _open(self) -> None:
-        """Makes the pipes and the process. Raises OSError when there is no room for one more process."""
+        """Makes the pipes and the process. Raises NotStarted."""
         loop = self._steward.loop
         self._end = None
         self._cookie = secrets.token_hex(8)
@@ -118,7 +118,7 @@ class Session:
         theirs = {name: pair[0] if name == "commands" else pair[1] for name, pair in ends.items()}
         try:
             self._start(theirs)
-        except OSError:
+        except processes.NotStarted:
             for name, pair in ends.items():
                 os.close(pair[1] if name == "commands" else pair[0])
             raise
@@ -194,11 +194,11 @@ class Session:
             **end,
         )
 
-    def _refuse(self, error: OSError) -> None:
+    def _refuse(self, error: processes.NotStarted) -> None:
         call, self._call = self._call, None
-        self._note = processes.refusal(error, self._steward.settings.pids)
+        self._note = error.text
         if call is not None:
-            self._answer(call, b"", b"", {"exit_code": processes.NOT_STARTED, "signal": None}, 0)
+            self._answer(call, b"", b"", {"exit_code": error.status, "signal": None}, 0)
         self._next()
 
     # its end
@@ -223,8 +223,8 @@ class Session:
     def _kill_on(self) -> None:
         if not (self._up and self._killing):
             return
-        left = self._steward.owners.belonging(self._cookie, self._since if self._call else processes.now_ticks() + 1)
-        processes.send(left, signal.SIGKILL)
+        since = self._since if self._call else processes.now_ticks() + 1
+        left = self._steward.owners.strike(self._cookie, since, signal.SIGKILL)
         if left or self.pid in self._steward.running:
             self._steward.loop.after(KILL_EVERY_S, self._kill_on)
             return
@@ -282,7 +282,7 @@ class Shell(Session):
     def _start(self, fds: dict[str, int]) -> None:
         steward = self._steward
         self._adopt(
-            processes.spawn(
+            steward.spawner.start(
                 ["bash", "--noprofile", "--norc"],
                 uid=steward.settings.agent,
                 cwd=steward.settings.writable[0],
@@ -311,7 +311,11 @@ class Python(Session):
 
     def _start(self, fds: dict[str, int]) -> None:
         steward = self._steward
-        fields = {"cwd": steward.settings.writable[0], "env": environment(steward.settings, {}, self._cookie)}
+        fields = {
+            "cwd": steward.settings.writable[0],
+            "env": environment(steward.settings, {}, self._cookie),
+            "nice": steward.settings.nice,
+        }
         steward.zygote().fork(fields, [fds[name] for name in ("commands", "out", "err", "control")])
 
     def _encode(self, call: Call, token: str) -> bytes:

@@ -306,16 +306,16 @@ def unpack_by_tar(steward: Steward, archive: bytes, done: Callable[[str], None])
         done("" if status == 0 else f"the snapshot does not fit or is damaged: {said}")
 
     try:
-        pid = processes.spawn(
+        pid = steward.spawner.start(
             ["tar", "-xp", "--delay-directory-restore", "-C", "/"],
             uid=steward.settings.agent,
             cwd="/",
             environ=environment(steward.settings, {}, "restore"),
             fds={0: source, 1: null, 2: complaints},
         )
-    except OSError:
+    except processes.NotStarted as error:
         os.close(complaints)
-        raise
+        raise OSError(errno.EAGAIN, error.text) from None
     finally:
         os.close(source)
         os.close(null)

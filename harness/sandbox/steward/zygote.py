@@ -80,7 +80,7 @@ def _session(libc: Any, agent: int | None, fields: dict[str, Any], fds: list[int
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("500")
     except OSError:
-        pass  # see processes.settle
+        pass  # it only makes the session the first choice when memory runs out
     if agent and os.getuid() != agent:
         os.setgroups([])
         os.setresgid(agent, agent, agent)
@@ -93,6 +93,7 @@ def _session(libc: Any, agent: int | None, fields: dict[str, Any], fds: list[int
     os.environ.clear()
     os.environ.update(fields["env"])
     os.chdir(fields["cwd"])
+    os.nice(fields["nice"])
     sys.argv = [""]
     sys.path.insert(0, "")
     main = types.ModuleType("__main__")

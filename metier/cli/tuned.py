@@ -1,0 +1,41 @@
+"""The environment that training on a few cores needs, which must stand before the process starts.
+
+- OpenMP threads that wait without spinning: engine, learner and sandboxes share the cores.
+- jemalloc with decay, where Debian's libjemalloc2 is installed: glibc's malloc costs training much system time.
+- the libraries' own chatter off, so that the job's progress can be read.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import sys
+from collections.abc import Mapping
+
+_MARK = "METIER_TUNED"
+_SETTINGS = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "MALLOC_CONF": "dirty_decay_ms:2000",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TQDM_DISABLE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+def tuned(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` with what is missing of the settings; what a person set stays."""
+    wanted = {**_SETTINGS, **environment, _MARK: "1"}
+    jemalloc = ctypes.util.find_library("jemalloc")
+    if jemalloc is not None and "LD_PRELOAD" not in environment:
+        wanted["LD_PRELOAD"] = jemalloc
+    return wanted
+
+
+def restart_tuned() -> None:
+    """Replace this process by itself in the tuned environment, once."""
+    if _MARK not in os.environ:
+        os.execve(sys.executable, [sys.executable, *sys.argv], tuned(os.environ))

@@ -19,8 +19,7 @@ from functools import lru_cache
 from types import CodeType, ModuleType
 from typing import Any
 
-from metier.envs.core import Json, Sandbox
-
+from ..core import Json, Sandbox
 from . import calls
 from .probe import run_probe
 

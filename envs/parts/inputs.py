@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from metier.envs.core import Json, Rng
-
+from ..core import Json, Rng
 from .differential import Case
 
 Spec: TypeAlias = dict[str, Any]

@@ -12,7 +12,7 @@ import json
 import secrets
 from dataclasses import dataclass
 
-from metier.envs.core import ExecResult, Json, Sandbox, User, VerifierError
+from ..core import ExecResult, Json, Sandbox, User, VerifierError
 
 _FRAME = """\
 import json as _json, sys as _sys

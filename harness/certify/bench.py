@@ -13,7 +13,7 @@ from metier.envs.core import (
     Json,
     Outcome,
     SandboxBackend,
-    SandboxLost,
+    SandboxError,
     ToolCall,
     Verdict,
     VerifierError,
@@ -144,14 +144,14 @@ class Bench:
     async def each(
         self, cells: Iterable[Cell], name: str, check: Callable[[Cell], Awaitable[Sequence[Finding]]]
     ) -> list[Finding]:
-        """`check` of every cell, a few at once, with progress; once more where a sandbox was lost."""
+        """`check` of every cell, a few at once, with progress; once more where a sandbox failed."""
         slots = asyncio.Semaphore(self.at_once)
 
         async def one(cell: Cell) -> Sequence[Finding]:
             async with slots:
                 try:
                     findings = await check(cell)
-                except SandboxLost as error:
+                except SandboxError as error:
                     self.say(f"{name}: level {cell.level} seed {cell.seed}: once more, since {error}")
                     findings = await check(cell)
             reds = sum(not finding.ok for finding in findings)

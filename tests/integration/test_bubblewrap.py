@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from metier.envs.core import Capability, ConfigError, Deadline, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
 from metier.harness.sandbox.bubblewrap import BubblewrapBackend, cgroups
-from metier.harness.sandbox.docker.owner import Owner
+from metier.harness.sandbox.owner import Owner
 from metier.images import docker_tag, rootfs
 from metier.images.store import cache_dir
 

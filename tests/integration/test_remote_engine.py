@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -162,7 +163,8 @@ async def _first_line(process: subprocess.Popen[bytes]) -> str:
 
 async def test_a_killed_server_process_is_a_policy_error() -> None:
     with _process("serve") as owner:
-        async with EngineClient(await _first_line(owner)) as client:
+        address = await _first_line(owner)
+        async with EngineClient(address) as client:
             assert (await client.generate(request("r", 1), deadline=soon())).output_ids == (1,)
             asking = asyncio.create_task(client.generate(request("long", 60_000), deadline=soon()))
             await asyncio.sleep(0.2)
@@ -171,6 +173,7 @@ async def test_a_killed_server_process_is_a_policy_error() -> None:
             with pytest.raises(PolicyError, match="start it again"):
                 await asking
             assert time.monotonic() - killed < 2
+    shutil.rmtree(Path(address.removeprefix("unix:").partition("#")[0]).parent)  # a killed owner cannot
 
 
 async def test_a_killed_client_process_aborts_its_requests() -> None:

@@ -19,8 +19,8 @@ from metier.envs.core import Deadline, Limit, SandboxLost, SandboxSpec, SandboxU
 from metier.harness.sandbox import open_backend
 from metier.harness.sandbox.docker import DockerBackend, answers
 from metier.harness.sandbox.docker.engine import Engine, socket_path
-from metier.harness.sandbox.docker.owner import DEADLINE, OWNER, RUN, Owner
 from metier.harness.sandbox.docker.reaper import reap
+from metier.harness.sandbox.owner import DEADLINE, OWNER, RUN, Owner
 from metier.images import docker_tag
 
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers")]

@@ -16,7 +16,7 @@ import pytest
 from metier.envs.core import Limit, SandboxLost, SandboxSpec
 from metier.harness.sandbox import client as client_module
 from metier.harness.sandbox.client import StewardClient
-from metier.harness.sandbox.docker.owner import Owner
+from metier.harness.sandbox.owner import Owner
 from metier.harness.sandbox.protocol import (
     CANCEL,
     DATA,

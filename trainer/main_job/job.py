@@ -223,8 +223,8 @@ class _Job:
         seed = self._plan.seeds.grpo
         while True:
             lines: list[tuple[TaskLine, int]] = []
-            for index in range(plan.prompts):
-                lines.append((self._plan.tasks[index % len(self._plan.tasks)], seed))
+            for _ in range(plan.prompts):
+                lines.append((self._plan.tasks[seed % len(self._plan.tasks)], seed))
                 seed += 1
             yield [
                 self._episodes.sampled(line, number, sample, temperature=plan.temperature)

@@ -12,8 +12,7 @@ from importlib import resources
 
 import jinja2
 
-from metier.envs.core import Rng
-
+from ...core import Rng
 from .deal import Covenant, Deal
 from .ledger import Item, Ledger
 from .names import place

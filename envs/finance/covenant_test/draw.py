@@ -8,8 +8,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
-from metier.envs.core import GenerationError, Rng
-
+from ...core import GenerationError, Rng
 from .deal import Covenant, Deal, Mistake, compute, ebitda
 from .events import draw_cure, draw_spike
 from .financing import financed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from decimal import Decimal
 
-from metier.envs.core import Rng
-
+from ...core import Rng
 from .deal import Cure, CureNotice, Spike
 from .ledger import quarter_end
 from .names import place

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metier.envs.core import Artefact, Check, Family, Instance, Rng, Sandbox, ToolCall, Verdict
-
+from ...core import Artefact, Check, Family, Instance, Rng, Sandbox, ToolCall, Verdict
 from ...parts.answers import AnswerError
 from .documents import documents, spelled
 from .draw import KNOBS, draw

@@ -7,8 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from metier.envs.core import Rng
-
+from ...core import Rng
 from .deal import Deal, ebitda, limit_in_force
 from .ledger import QUARTERS, Item, Ledger
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from metier.envs.core import Check, Sandbox, Verdict
-
+from ...core import Check, Sandbox, Verdict
 from ...parts.answers import AnswerError, parse_number
 from .terms import Tested
 

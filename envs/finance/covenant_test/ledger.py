@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum, auto
 
-from metier.envs.core import Rng
+from ...core import Rng
 
 QUARTERS = 8
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from metier.envs.core import Rng
-
+from ...core import Rng
 from .names import borrower
 from .terms import Tested, is_clear
 

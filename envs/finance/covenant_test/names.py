@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metier.envs.core import Rng
+from ...core import Rng
 
 _FIRST = (
     "Alder", "Brackwater", "Calder", "Dunmore", "Eastholt", "Fennick", "Gransey", "Harrow", "Ilkeston", "Jarvik",

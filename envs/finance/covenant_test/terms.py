@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from metier.envs.core import Json
+from ...core import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metier.envs.core import Instance, Json, ToolCall
-
+from ...core import Instance, Json, ToolCall
 from ...parts.differential import expression
 from ...parts.mutation import apply
 from .project import Bug

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from metier.envs.core import Artefact, Family, Instance, Json, Rng, Sandbox, ToolCall, Verdict
-
+from ...core import Artefact, Family, Instance, Json, Rng, Sandbox, ToolCall, Verdict
 from ...parts.differential import Observed, expression, is_same_program, run_in_sandbox
 from . import attempts
 from .grading import examine, grade

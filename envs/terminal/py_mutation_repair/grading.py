@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from metier.envs.core import Check, Json, Rng, Verdict
-
+from ...core import Check, Json, Rng, Verdict
 from ...parts.differential import Case, Library, Observed, call_expression, same
 from ...parts.inputs import draw_cases
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from metier.envs.core import Json, Rng
-
+from ...core import Json, Rng
 from ...parts.differential import Case, Library, call_expression, expression, same
 from ...parts.inputs import draw_cases
 from ...parts.mutation import Mutation, MutationKind

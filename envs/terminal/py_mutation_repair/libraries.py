@@ -14,8 +14,7 @@ from typing import Any
 
 import jinja2
 
-from metier.envs.core import Rng
-
+from ...core import Rng
 from ...parts.inputs import Spec
 from .project import Project
 

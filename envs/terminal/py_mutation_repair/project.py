@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from metier.envs.core import GenerationError, Json, Rng
-
+from ...core import GenerationError, Json, Rng
 from ...parts.differential import Case, Library, call_expression, expression
 from ...parts.inputs import Inputs, draw_cases
 from ...parts.mutation import Mutation, apply, mutations

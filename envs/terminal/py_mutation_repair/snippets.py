@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metier.envs.core import Rng
-
+from ...core import Rng
 from ...parts.inputs import Spec
 from .project import Project
 

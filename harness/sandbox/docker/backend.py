@@ -17,12 +17,12 @@ from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxS
 from metier.images import cache_dir, docker_tag
 
 from ..client import StewardClient
+from ..owner import Owner
 from ..pool import Launched, StewardBackend
 from ..protocol import steward_folder
 from ..snapshots import SnapshotStore
 from .container import creation
 from .engine import Engine, EngineError, socket_path
-from ..owner import Owner
 from .reaper import reap_for_ever, remove
 
 HELLO_S = 120.0

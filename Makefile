@@ -1,5 +1,6 @@
 # `make demo` and `make test` are all a newcomer needs: each sets up what is missing first.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 METIER_VENV ?= .venv
 export METIER_VENV
 BIN := $(METIER_VENV)/bin
@@ -25,6 +26,7 @@ demo: images model ## the main job: a small model learns in real sandboxes (25 m
 
 test: images model ## the whole test suite; ARGS="-k name" for a part of it
 	@[ "$$(id -u)" != 0 ] || $(BIN)/python -m metier.images build --engine bubblewrap terminal-python
+	@$(BIN)/ruff check -q . && cd .typing && $(abspath $(BIN))/lint-imports --no-logo ../pyproject.toml | tail -n 6
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: setup ## ruff, pyright and the layers
@@ -32,7 +34,7 @@ lint: setup ## ruff, pyright and the layers
 	@$(BIN)/ruff format --check .
 	@command -v node >/dev/null || { echo "pyright needs node: apt-get install nodejs" >&2; exit 1; }
 	@$(BIN)/pyright
-	@cd .typing && $(abspath $(BIN))/lint-imports --config ../pyproject.toml
+	@cd .typing && $(abspath $(BIN))/lint-imports --no-logo ../pyproject.toml
 
 certify-all: images ## prove every environment's reward again
 	@$(BIN)/metier certify $(ARGS)

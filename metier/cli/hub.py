@@ -145,7 +145,11 @@ def certify(
     from metier.harness.certify import certify_all
 
     names = env_ids or registry.ids()
-    report = asyncio.run(certify_all(names, seeds=seeds, backend=backend, progress=None if as_json else console.print))
+
+    def progress(line: str) -> None:
+        console.print(line, markup=False, highlight=False)
+
+    report = asyncio.run(certify_all(names, seeds=seeds, backend=backend, progress=None if as_json else progress))
     if as_json:
         print(json.dumps(report))
     if any(not certificate["valid"] for certificate in report):

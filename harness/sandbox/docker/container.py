@@ -8,8 +8,8 @@ from typing import Any
 
 from metier.envs.core import SandboxSpec
 
+from .. import owner
 from ..protocol import AGENT_UID, STEWARD_HOME, STEWARD_PATH, VERSION, life_of, steward_argv
-from . import owner
 
 MIB = 1 << 20
 NOFILE = 1024

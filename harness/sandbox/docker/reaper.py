@@ -19,7 +19,7 @@ from typing import Any
 
 from metier.envs.core import SandboxError
 
-from . import owner
+from .. import owner
 from .engine import Engine
 
 EVERY_S = 30.0

@@ -24,23 +24,24 @@ def ls(
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
     image: Annotated[str | None, typer.Option(help="Only on this image.")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Also those without a valid certificate.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the environments.
+    """List the environments whose reward is proven by a valid certificate.
 
-    Example: metier ls --domain blender
+    Example: metier ls --domain blender --all
     """
-    from metier.harness.certify import certificate_status
+    from metier.harness.certify import Status, certificate_status
 
-    entries = [registry.get(env_id) for env_id in registry.ids()]
-    chosen = [
+    matching = [
         entry
-        for entry in entries
+        for entry in map(registry.get, registry.ids())
         if (domain is None or entry.domain == domain)
         and (tag is None or tag in entry.tags)
         and (image is None or entry.image == image)
     ]
-    status = {entry.id: certificate_status(entry) for entry in chosen}
+    status = {entry.id: certificate_status(entry) for entry in matching}
+    chosen = [entry for entry in matching if show_all or status[entry.id] is Status.VALID]
     if as_json:
         print(json.dumps([entry.model_dump(mode="json") | {"certificate": status[entry.id]} for entry in chosen]))
         return
@@ -49,6 +50,8 @@ def ls(
         tools = " ".join(entry.tools)
         table.add_row(entry.id, f"0-{entry.levels - 1}", entry.image, tools, status[entry.id], entry.summary)
     console.print(table)
+    if hidden := len(matching) - len(chosen):
+        console.print(f"{hidden} more without a valid certificate: metier ls --all, then metier certify ID")
 
 
 def info(env_id: Id, seed: int = 0, level: int = 0, as_json: Json = False) -> None:

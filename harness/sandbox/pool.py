@@ -67,9 +67,19 @@ class StewardBackend(ABC):
     name: str
     capabilities: frozenset[Capability]
 
-    def __init__(self, *, max_warm: int = 8, snapshots: SnapshotStore | None = None) -> None:
+    def __init__(
+        self, *, max_warm: int = 8, recycle_verifiers: bool = True, snapshots: SnapshotStore | None = None
+    ) -> None:
+        """
+        Args:
+            max_warm: sandboxes of one kind that may wait.
+            recycle_verifiers: throw a verifier away in which the agent's program ran. Where False it is reset and
+                proven empty like any other sandbox (docs/decisions/0006).
+            snapshots: where snapshots are kept.
+        """
         self.snapshots = snapshots or SnapshotStore(cache_dir() / "snapshots")
         self._max_warm = max_warm
+        self._recycle_verifiers = recycle_verifiers
         self._warm: list[Launched] = []
         self._leased: dict[StewardSandbox, Launched] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -188,7 +198,7 @@ class StewardBackend(ABC):
             or Capability.RESET_IN_PLACE not in self.capabilities
             or launched.client.lost is not None
             or launched.uses >= MAX_USES
-            or (launched.spec.verifier and sandbox.ran_agent)
+            or (launched.spec.verifier and sandbox.ran_agent and self._recycle_verifiers)
         ):
             return False
         try:

@@ -69,16 +69,14 @@ async def test_a_verifier_that_ran_the_agents_program_is_not_used_again(
 
 
 async def test_there_is_no_network(box: Sandbox) -> None:
+    # looked at, not tried: no interface but loopback, no route to anywhere
     source = (
         "import socket\n"
-        "for a in (('1.1.1.1', 53), ('169.254.169.254', 80), ('172.17.0.1', 22)):\n"
-        "  try: socket.create_connection(a, 1); print('reached', a)\n"
-        "  except OSError as e: pass\n"
-        "print(sorted(n for _, n in socket.if_nameindex()))\n"
+        "print(sorted(name for _, name in socket.if_nameindex() if not name.startswith(('tunl', 'sit', 'ip6tnl'))))\n"
+        "print(len(open('/proc/net/route').read().splitlines()) - 1)\n"
     )
     result = await box.exec(["python3", "-c", source], timeout_s=20)
-    assert b"reached" not in result.stdout
-    assert b"eth" not in result.stdout
+    assert result.stdout.split() in ([b"['lo']", b"0"], [b"['lo']", b"-1"])
 
 
 async def test_the_system_is_read_only(box: Sandbox) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -231,3 +232,16 @@ async def test_sixteen_sandboxes_step_at_once(backend: DockerBackend) -> None:
 
     await asyncio.gather(*(steps(number) for number in range(16)))
     await asyncio.gather(*(box.close() for box in boxes))
+
+
+async def test_training_may_reset_a_verifier_that_ran_the_agents_program() -> None:
+    verifier = dataclasses.replace(SPEC, verifier=True)
+    async with DockerBackend(recycle_verifiers=False) as backend:
+        async with await backend.acquire(verifier, deadline=soon()) as sandbox:
+            await sandbox.exec("echo left > /tmp/left; sleep 60 &", timeout_s=5)
+            first = sandbox.id
+        async with await backend.acquire(verifier, deadline=soon()) as sandbox:
+            assert sandbox.id == first
+            seen = await sandbox.exec("ls /tmp; pgrep sleep", timeout_s=5)
+            assert b"left" not in seen.stdout
+            assert seen.exit_code == 1  # pgrep finds nobody

@@ -42,7 +42,7 @@ class Episodes:
             "seed": seed,
             "backend": self._plan.backend,
             # every sandbox of a step waits, reset, for the next one: making one costs a hundred times a reset
-            "backend_options": {"max_warm": self._plan.in_flight},
+            "backend_options": {"max_warm": self._plan.in_flight, "recycle_verifiers": False},
             "policy": policy,
         }
 

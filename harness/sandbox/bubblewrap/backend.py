@@ -46,8 +46,10 @@ class BubblewrapBackend(StewardBackend):
 
     name = "bubblewrap"
 
-    def __init__(self, *, max_warm: int = 8, snapshots: SnapshotStore | None = None) -> None:
-        super().__init__(max_warm=max_warm, snapshots=snapshots)
+    def __init__(
+        self, *, max_warm: int = 8, recycle_verifiers: bool = True, snapshots: SnapshotStore | None = None
+    ) -> None:
+        super().__init__(max_warm=max_warm, recycle_verifiers=recycle_verifiers, snapshots=snapshots)
         self._as_root = os.geteuid() == 0
         self._hierarchy = cgroups.version()
         self._filter = program()

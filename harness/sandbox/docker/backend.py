@@ -44,8 +44,15 @@ class DockerBackend(StewardBackend):
         }
     )
 
-    def __init__(self, *, run: str = "", max_warm: int = 8, snapshots: SnapshotStore | None = None) -> None:
-        super().__init__(max_warm=max_warm, snapshots=snapshots)
+    def __init__(
+        self,
+        *,
+        run: str = "",
+        max_warm: int = 8,
+        recycle_verifiers: bool = True,
+        snapshots: SnapshotStore | None = None,
+    ) -> None:
+        super().__init__(max_warm=max_warm, recycle_verifiers=recycle_verifiers, snapshots=snapshots)
         self.engine = Engine(socket_path())
         self._owner = Owner.current()
         self._run = run or f"{self._owner.pid}-{int(time.time())}"

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from typing import Any
 
 from metier.envs.core import (
@@ -23,6 +21,7 @@ from metier.envs.core import (
     ToolCall,
 )
 
+from .backends import Backends
 from .episode import Episode, Step
 from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy
 from .prepare import Preparer, Task
@@ -132,39 +131,8 @@ async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: 
                 return step
 
 
-class _Shared:
-    """One backend and one preparer for each backend name in this process, opened on first use with its options."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, asyncio.Task[tuple[SandboxBackend, Preparer]]] = {}
-        self._exits = AsyncExitStack()
-
-    async def get(self, name: str, options: Mapping[str, Any] | None = None) -> tuple[SandboxBackend, Preparer]:
-        if name not in self._open:
-            self._open[name] = asyncio.ensure_future(self._start(name, options or {}))
-        try:
-            return await asyncio.shield(self._open[name])
-        except MetierError:
-            self._open.pop(name, None)  # the next one tries again: an engine may have been started since
-            raise
-
-    async def _start(self, name: str, options: Mapping[str, Any]) -> tuple[SandboxBackend, Preparer]:
-        from metier.scheduler.worker import on_close
-
-        from .sandbox import open_backend
-
-        backend = await self._exits.enter_async_context(open_backend(name, **options))
-        on_close(f"sandbox backend {name}", self.close)
-        return backend, Preparer(backend)
-
-    async def close(self) -> None:
-        """Idempotent: every sandbox of this process is gone afterwards."""
-        self._open.clear()
-        await self._exits.aclose()
-
-
-shared = _Shared()
-"""This process's backends; `metier.scheduler.worker` closes them when the worker ends."""
+_backends = Backends()
+"""Of this process's work; closed when the last executor leaves (`metier.scheduler.worker`)."""
 
 
 async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
@@ -176,7 +144,12 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
     Raises:
         MetierError: ConfigError as `run_episode`; an infrastructure failure, for the scheduler to retry by its class.
     """
-    backend, preparer = await shared.get(str(payload.get("backend", "auto")), payload.get("backend_options"))
+    from metier.scheduler.worker import on_close
+
+    name = str(payload.get("backend", "auto"))
+    if not _backends.is_open(name):
+        on_close(f"sandbox backend {name}", _backends.close)
+    backend, preparer = await _backends.get(name, payload.get("backend_options"))
     task = Task(
         env_id=payload["env_id"],
         seed=payload["seed"],

@@ -22,9 +22,8 @@ from metier.envs.registry import get, make_family
 
 from ..episode import Episode, Step
 from ..prepare import Task
-from ..runner import shared
 from ..tools import tool_specs
-from .loop import call
+from .loop import backends, call
 from .spaces import TextSpace, ToolCallSpace
 
 PICTURE = (256, 256, 3)
@@ -115,7 +114,7 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         return self._observation(episode.brief), info
 
     async def _start(self, task: Task) -> Episode:
-        backend, preparer = await shared.get(self.backend)
+        backend, preparer = await backends.get(self.backend)
         return await Episode.start(task, backend, preparer)
 
     async def _leave(self) -> None:

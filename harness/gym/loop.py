@@ -12,9 +12,11 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from ..runner import shared
+from ..backends import Backends
 
 T = TypeVar("T")
+backends = Backends()
+"""Of this loop; only coroutines run by `call` may use it."""
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
@@ -45,7 +47,7 @@ def _stop() -> None:
         loop, _loop = _loop, None
     if loop is None or not loop.is_running():
         return
-    closing = asyncio.run_coroutine_threadsafe(shared.close(), loop)
+    closing = asyncio.run_coroutine_threadsafe(backends.close(), loop)
     try:
         closing.result(timeout=20)
     finally:

@@ -38,4 +38,4 @@ def tuned(environment: Mapping[str, str]) -> dict[str, str]:
 def restart_tuned() -> None:
     """Replace this process by itself in the tuned environment, once."""
     if _MARK not in os.environ:
-        os.execve(sys.executable, [sys.executable, *sys.argv], tuned(os.environ))
+        os.execve(sys.executable, [sys.executable, "-m", "metier.cli", *sys.argv[1:]], tuned(os.environ))

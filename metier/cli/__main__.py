@@ -1,0 +1,5 @@
+"""`python -m metier.cli`: the `metier` command."""
+
+from . import main
+
+main()

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from metier.envs import registry
 from metier.envs.core import Deadline
@@ -45,11 +44,10 @@ def ls(
     if as_json:
         print(json.dumps([entry.model_dump(mode="json") | {"certificate": status[entry.id]} for entry in chosen]))
         return
-    table = Table("environment", "levels", "image", "tools", "certificate", "what the work is")
     for entry in chosen:
-        tools = " ".join(entry.tools)
-        table.add_row(entry.id, f"0-{entry.levels - 1}", entry.image, tools, status[entry.id], entry.summary)
-    console.print(table)
+        facts = f"levels 0-{entry.levels - 1} · image {entry.image} · certificate {status[entry.id]}"
+        console.print(f"[bold]{entry.id}[/bold]  {facts}", highlight=False, soft_wrap=True)
+        console.print(f"    {entry.summary}", highlight=False, soft_wrap=True)
     if hidden := len(matching) - len(chosen):
         console.print(f"{hidden} more without a valid certificate: metier ls --all, then metier certify ID")
 

@@ -54,7 +54,9 @@ class BracketFromSpec(Family):
     def alternatives(self, instance: Instance) -> Mapping[str, Sequence[ToolCall]]:
         source = "\n".join([program.from_profile(_bracket(instance)), program.exporting()])
         script = f"cat > /tmp/bracket.py <<'END'\n{source}\nEND\npython3 /tmp/bracket.py"
-        return {"profile_by_script": (ToolCall(tool="shell", arguments={"command": script}), ToolCall(tool="submit"))}
+        # a script of its own loads the kernel anew, which takes long on a busy machine
+        run = ToolCall(tool="shell", arguments={"command": script, "timeout_s": 300})
+        return {"profile_by_script": (run, ToolCall(tool="submit"))}
 
     def mutants(self, instance: Instance) -> Mapping[str, Sequence[ToolCall]]:
         bracket = _bracket(instance)

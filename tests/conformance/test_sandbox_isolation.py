@@ -160,7 +160,7 @@ async def test_a_full_disk_is_an_observation(box: Sandbox) -> None:
     [
         ({"requires": frozenset({Capability.GPU})}, "gpu"),
         ({"gpus": 1}, "gpu"),
-        ({"allow_hosts": ("pypi.org",)}, "allowlist"),
+        ({"allow_hosts": ("example.invalid",)}, "allowlist"),
         ({"writable_mb": {"/workspace": 400}}, "half"),
         ({"writable_mb": {}}, "half"),
     ],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metier.envs.core import ConfigError
+from metier.images import cache_dir
 
 Progress = Callable[[str], None]
 """Told one line at each stage."""
@@ -49,11 +49,8 @@ PACKAGED = {
 
 
 def models_dir() -> Path:
-    """Where models are kept: `$METIER_HOME/models`, else under the XDG cache."""
-    home = os.environ.get("METIER_HOME")
-    if home:
-        return Path(home) / "models"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "metier" / "models"
+    """Where models are kept, beside the images' cache."""
+    return cache_dir() / "models"
 
 
 def get(name: str, progress: Progress = lambda line: None) -> Path:

@@ -99,7 +99,7 @@ _CURRENCIES = ("EUR m", "GBP m", "USD m", "CHF m", "SEK m")
 
 
 def letter(rng: Rng) -> Letter:
-    """One clause, two figures that it uses, and two or three that it does not."""
+    """One clause, two figures that it uses, and two that it does not."""
     ratio = rng.choice(_RATIOS)
     above, below = rng.choice(ratio.above), rng.choice(ratio.below)
     limit = Decimal(rng.integer(ratio.limits[0] // 5, ratio.limits[1] // 5) * 5).scaleb(-2)
@@ -111,7 +111,7 @@ def letter(rng: Rng) -> Letter:
         is_maximum=ratio.is_maximum,
         clause=f"{rng.integer(9, 27)}.{rng.integer(1, 9)}",
     )
-    others = [(name, Decimal(rng.integer(31, 2990)).scaleb(-1)) for name in rng.sample(_OTHERS, rng.integer(2, 3))]
+    others = [(name, Decimal(rng.integer(31, 2990)).scaleb(-1)) for name in rng.sample(_OTHERS, 2)]
     lines = [(label, str(amount)) for label, amount in ((above, numerator), (below, denominator), *others)]
     wrong = {
         "upside_down": 1 / tested.value,

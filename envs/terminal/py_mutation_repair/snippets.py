@@ -35,12 +35,12 @@ class Domain:
 
 
 def small_project(rng: Rng) -> Project:
-    """A module of two or three functions of one domain."""
+    """A module of two functions of one domain."""
     domain = rng.choice(DOMAINS)
     module = rng.choice(domain.files)
     texts: list[str] = []
     inputs: dict[str, list[Spec]] = {}
-    for snippet in rng.sample(domain.snippets, rng.integer(2, 3)):
+    for snippet in rng.sample(domain.snippets, 2):
         values = {"f": rng.choice(snippet.names)}
         for letter, (names, _) in zip("abc", snippet.parameters, strict=False):
             values[letter] = rng.choice([name for name in names if name not in values.values()])

@@ -6,6 +6,7 @@ conversation, traces included, is all the state, so any policy can act on any pr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -103,3 +104,13 @@ class Policy(Protocol):
     ) -> AssistantTurn:
         """Raises PolicyError where no turn could be had; a bad answer is a turn."""
         ...
+
+
+def write_call(call: ToolCall) -> str:
+    """The canonical text of a call.
+
+    Example:
+        >>> write_call(ToolCall(tool="shell", arguments={"command": "ls"}))
+        '{"tool":"shell","arguments":{"command":"ls"}}'
+    """
+    return json.dumps({"tool": call.tool, "arguments": dict(call.arguments)}, ensure_ascii=False, separators=(",", ":"))

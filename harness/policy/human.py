@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from metier.envs.core import Deadline, PolicyError, ToolCall, ToolSpec
 
-from .contract import AssistantTurn, Message
-from .scripted import call_text
+from .contract import AssistantTurn, Message, write_call
 
 _HELP = """\
 A line that begins with / names a tool: /submit [answer], /view [path], /read_file PATH, /python (code until a line with
@@ -27,7 +26,7 @@ class HumanPolicy:
             brief = conversation[0]
             print(f"\n{brief.text}\n\nTools: {', '.join(spec.name for spec in tools)}\n{_HELP}\n")
         call = await asyncio.to_thread(self._ask, {spec.name for spec in tools})
-        return AssistantTurn(text=call_text(call), calls=(call,))
+        return AssistantTurn(text=write_call(call), calls=(call,))
 
     def _ask(self, names: set[str]) -> ToolCall:
         while True:

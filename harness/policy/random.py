@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from metier.envs.core import Deadline, ToolCall, ToolSpec
 
 from ..gym.spaces import ToolCallSpace
-from .contract import AssistantTurn, Message
-from .scripted import call_text
+from .contract import AssistantTurn, Message, write_call
 
 
 class RandomPolicy:
@@ -24,4 +23,4 @@ class RandomPolicy:
         arguments = sample["arguments"]
         assert isinstance(arguments, dict)
         call = ToolCall(tool=str(sample["tool"]), arguments=arguments)
-        return AssistantTurn(text=call_text(call), calls=(call,))
+        return AssistantTurn(text=write_call(call), calls=(call,))

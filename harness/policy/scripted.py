@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metier.envs.core import ConfigError, Deadline, Json, ToolCall, ToolSpec
 
-from .contract import AssistantTurn, Message
-
-
-def call_text(call: ToolCall) -> str:
-    """A call as our own chat format writes it: one JSON object, tool first."""
-    return json.dumps({"tool": call.tool, "arguments": dict(call.arguments)}, ensure_ascii=False)
+from .contract import AssistantTurn, Message, write_call
 
 
 class ScriptedPolicy:
@@ -27,7 +21,7 @@ class ScriptedPolicy:
     ) -> AssistantTurn:
         turn = sum(isinstance(part, AssistantTurn) for part in conversation)
         call = self._calls[turn] if turn < len(self._calls) else ToolCall(tool="submit")
-        return AssistantTurn(text=call_text(call), calls=(call,))
+        return AssistantTurn(text=write_call(call), calls=(call,))
 
 
 class NoopPolicy:
@@ -37,7 +31,7 @@ class NoopPolicy:
         self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
     ) -> AssistantTurn:
         call = ToolCall(tool="submit")
-        return AssistantTurn(text=call_text(call), calls=(call,))
+        return AssistantTurn(text=write_call(call), calls=(call,))
 
 
 def oracle_policy(env_id: str, seed: int, level: int = 0, options: Mapping[str, Json] | None = None) -> ScriptedPolicy:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metier.envs.core import ConfigError, Deadline, ToolCall, ToolSpec
-from metier.harness.policy.contract import AssistantTurn, Message, Role, Stop, TokenTrace
+from metier.harness.policy.contract import AssistantTurn, Message, Role, Stop, TokenTrace, write_call
 from metier.trainer import models
-from metier.trainer.rollout.calls import read_calls, write_call, write_example
+from metier.trainer.rollout.calls import read_calls, write_example
 from metier.trainer.rollout.chat import Chat
 from metier.trainer.rollout.fake import LOGPROB, scripted_engine
 from metier.trainer.rollout.policy import EnginePolicy

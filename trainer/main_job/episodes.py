@@ -15,6 +15,9 @@ from .plan import MainJob, TaskLine
 
 Payload = Mapping[str, Any]
 
+_RERUNS = 2
+"""Of an evaluation's ungraded episodes, beyond the scheduler's own retries."""
+
 
 class Episodes:
     """Runs the job's episodes on an executor; the model's reach the engine at `address`."""
@@ -67,7 +70,10 @@ class Episodes:
             )
 
     async def evaluate(self, what: str, episodes: int) -> tuple[dict[str, Rate], list[EpisodeResult]]:
-        """Greedy pass rates on the held-out seeds, for each environment."""
+        """Greedy pass rates on the held-out seeds, for each environment.
+
+        What a failure of ours left ungraded is run again: a seed that drops out on a busy machine would bias the rate.
+        """
         first = self._plan.seeds.held_out
         payloads = [
             self.sampled(line, seed, 0, temperature=0.0)
@@ -75,6 +81,13 @@ class Episodes:
             for line in self._plan.tasks
         ]
         results = await self.run(what, payloads)
+        for _ in range(_RERUNS):
+            missing = [at for at, result in enumerate(results) if not result.outcome.graded]
+            if not missing:
+                break
+            again = await self.run(f"{what}, ungraded ones again", [payloads[at] for at in missing])
+            for at, result in zip(missing, again, strict=True):
+                results[at] = result
         return rates(results), results
 
 

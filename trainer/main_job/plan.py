@@ -90,7 +90,7 @@ class MainJob(_Part):
     executor: Literal["ray", "local"] = "ray"
     backend: str = "auto"
     in_flight: Positive = 64
-    episode_s: float = 180.0
+    episode_s: float = 300.0
     max_turn_tokens: Positive = 96
     context_tokens: Positive = 640
     trainable_layers: int | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metier.envs.core import Json, ToolCall, ToolSpec
+from metier.harness.policy.contract import write_call
 
 _TOOL_KEYS = ("tool", "name", "function")
 _ARGUMENT_KEYS = ("arguments", "args", "parameters", "input")
@@ -30,16 +31,6 @@ class Parsed:
 
     calls: tuple[ToolCall, ...]
     notes: tuple[str, ...]
-
-
-def write_call(call: ToolCall) -> str:
-    """The canonical text of a call.
-
-    Example:
-        >>> write_call(ToolCall(tool="shell", arguments={"command": "ls"}))
-        '{"tool":"shell","arguments":{"command":"ls"}}'
-    """
-    return json.dumps({"tool": call.tool, "arguments": dict(call.arguments)}, ensure_ascii=False, separators=(",", ":"))
 
 
 def write_example(spec: ToolSpec) -> str:

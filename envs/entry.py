@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from .core import Capability, ConfigError, SandboxSpec
+from .registry_file import ID_PATTERN
 
 ToolName = Literal["shell", "read_file", "edit", "python", "view"]
 """The tools of the harness; `submit` is always there, and a family may add its own."""
@@ -28,7 +29,7 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
 class Entry(BaseModel, frozen=True, extra="forbid"):
     """One environment, as `registry.yaml` states it."""
 
-    id: str
+    id: Annotated[str, Field(pattern=ID_PATTERN)]
     entry_point: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     summary: Annotated[str, Field(min_length=1, max_length=120)]
     image: str

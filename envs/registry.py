@@ -2,6 +2,10 @@
 
 Registration data lives in `registry.yaml` only; behaviour lives in the family's class only. Reading is lazy: an import
 reads ids, and an entry is validated when it is asked for, so that hundreds of entries cost an import nothing.
+
+Other packages add environments of their own through the entry-point group `metier.registries`, whose value names the
+package that holds a `registry.yaml`. A wrong file of theirs never takes ours down: it is left out, and `problems` says
+why.
 """
 
 from __future__ import annotations
@@ -10,74 +14,81 @@ import dataclasses
 import difflib
 import functools
 import importlib
-import importlib.resources
-import re
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from .core import ConfigError, Family, Instance, Json
+from .registry_file import DOMAINS, RawEntry, read, registry_path
 
 if TYPE_CHECKING:
     from .entry import Entry
 
-_ID = re.compile(r"^(terminal|blender|cad|game|finance|law|office|data|test)/[A-Z][A-Za-z0-9]*-v\d+$")
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+__all__ = [
+    "DOMAINS",
+    "GROUP",
+    "RawEntry",
+    "add_registry",
+    "get",
+    "ids",
+    "make_family",
+    "problems",
+    "read",
+    "registry_path",
+    "render_brief",
+    "schema",
+    "sources",
+    "suggest",
+]
+
+GROUP = "metier.registries"
+"""The entry-point group: `name = "package"`, or `name = "package:other_file.yaml"`."""
 
 
-def registry_path() -> Path:
-    """Where the distribution's own `registry.yaml` lies."""
-    return Path(str(importlib.resources.files("metier.envs").joinpath("registry.yaml")))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RawEntry:
-    """An entry as read, with the place it was read from, so that an error can name it."""
-
-    fields: Mapping[str, Any]
-    path: Path
-    line: int
-
-    @property
-    def place(self) -> str:
-        """file:line, as compilers write it."""
-        return f"{self.path.name}:{self.line}"
-
-
-def read(path: Path) -> dict[str, RawEntry]:
-    """The entries of a registry file by id.
-
-    Raises:
-        ConfigError: no file, no YAML, no list of entries with ids, a malformed or a duplicate id; file and line named.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read the registry {path}: {error.strerror}") from error
-    try:
-        node = yaml.compose(text, Loader=_LOADER)
-        items: object = yaml.load(text, Loader=_LOADER)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path.name} is not YAML: {error}") from error
-    if not isinstance(items, list) or not isinstance(node, yaml.SequenceNode):
-        raise ConfigError(f"{path.name}:1: a registry is a list of entries that begin with '- id: domain/Name-v0'")
-    entries: dict[str, RawEntry] = {}
-    for item, item_node in zip(items, node.value, strict=True):
-        raw = RawEntry(fields=item if isinstance(item, dict) else {}, path=path, line=item_node.start_mark.line + 1)
-        env_id = raw.fields.get("id")
-        if not isinstance(env_id, str) or not _ID.match(env_id):
-            raise ConfigError(f"{raw.place}: id {env_id!r} must look like domain/Name-v0, with a known domain")
-        if env_id in entries:
-            raise ConfigError(f"{raw.place}: {env_id} is already defined at {entries[env_id].place}")
-        entries[env_id] = raw
-    return entries
+@dataclasses.dataclass(slots=True)
+class _Known:
+    entries: dict[str, RawEntry]
+    problems: list[str]
 
 
 @functools.cache
-def _all() -> dict[str, RawEntry]:
-    return read(registry_path())
+def _known() -> _Known:
+    known = _Known(read(registry_path()), [])
+    for name, find in _external():
+        try:
+            known.entries.update(_new(known.entries, find()))
+        except ConfigError as error:
+            known.problems.append(f"the registry {name!r} of another package was left out: {error}")
+    return known
+
+
+def _external() -> Iterator[tuple[str, Any]]:
+    """The registries that installed packages offer: a name, and a function that gives the file's path."""
+    from importlib.metadata import entry_points
+
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        yield point.name, functools.partial(_file_of, point.module, point.attr or "registry.yaml")
+
+
+def _file_of(module: str, name: str) -> Path:
+    """A file of a package, found without importing it (a package inside another imports the outer one)."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError) as error:
+        raise ConfigError(f"no package {module}: {error}") from error
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError(f"no package {module}; the entry point's value is the package that holds {name}")
+    return Path(spec.submodule_search_locations[0]) / name
+
+
+def _new(known: Mapping[str, RawEntry], path: Path) -> dict[str, RawEntry]:
+    """The entries of a file, none of them already taken by another one."""
+    entries = read(path)
+    for env_id, raw in entries.items():
+        if env_id in known and known[env_id].path != path:
+            raise ConfigError(f"{raw.place()}: {env_id} is already defined at {known[env_id].place()}")
+    return entries
 
 
 def add_registry(path: Path) -> list[str]:
@@ -86,18 +97,27 @@ def add_registry(path: Path) -> list[str]:
     Raises:
         ConfigError: as `read`, or an id that is already taken by another file.
     """
-    entries = read(path)
-    known = _all()
-    for env_id, raw in entries.items():
-        if env_id in known and known[env_id].path != path:
-            raise ConfigError(f"{raw.place}: {env_id} is already defined at {known[env_id].place}")
-    known.update(entries)
+    entries = _new(_known().entries, path)
+    _known().entries.update(entries)
     return list(entries)
 
 
 def ids() -> list[str]:
-    """Every registered id, in the registry's order."""
-    return list(_all())
+    """Every registered id, ours in the registry's order, then those of other packages."""
+    return list(_known().entries)
+
+
+def problems() -> list[str]:
+    """Why registries of other packages were left out; empty where all is well."""
+    return list(_known().problems)
+
+
+def sources() -> dict[Path, list[str]]:
+    """Every registry file in use, with its ids."""
+    found: dict[Path, list[str]] = {}
+    for env_id, raw in _known().entries.items():
+        found.setdefault(raw.path, []).append(env_id)
+    return found
 
 
 def get(env_id: str) -> Entry:
@@ -106,26 +126,45 @@ def get(env_id: str) -> Entry:
     Raises:
         ConfigError: an unknown id (near misses are suggested), or a wrong field (file and line are named).
     """
-    raw = _all().get(env_id)
+    raw = _known().entries.get(env_id)
     if raw is None:
-        raise ConfigError(f"unknown environment {env_id!r}{suggest(env_id, ids())}; `metier ls` lists all")
-    return _validated(raw)
+        raise ConfigError(f"unknown environment {env_id!r}{suggest(env_id, ids())}; `metier ls --all` lists all")
+    return validated(raw)
 
 
-def _validated(raw: RawEntry) -> Entry:
+def validated(raw: RawEntry) -> Entry:
+    """The entry of what was read.
+
+    Raises:
+        ConfigError: a field is unknown, missing or wrong; each is named with its file and line.
+    """
     from pydantic import ValidationError
 
     from .entry import Entry
 
     try:
-        return Entry.model_validate(raw.fields)
+        return Entry.model_validate(raw.fields())
     except ValidationError as error:
         wrong: list[str] = []
         for problem in error.errors():
             name = ".".join(str(part) for part in problem["loc"]) or "entry"
             hint = suggest(name, list(Entry.model_fields)) if problem["type"] == "extra_forbidden" else ""
-            wrong.append(f"{name}: {problem['msg']}{hint}")
-        raise ConfigError(f"{raw.place}: {raw.fields['id']}: {'; '.join(wrong)}") from error
+            wrong.append(f"{raw.place(*problem['loc'])}: {raw.id}: {name}: {problem['msg']}{hint}")
+        raise ConfigError("; ".join(wrong)) from error
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a registry file, for editors and for those who make registries by program."""
+    from .entry import Entry
+
+    item = Entry.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A registry of environments",
+        "type": "array",
+        "$defs": item.pop("$defs", {}),
+        "items": item,
+    }
 
 
 def suggest(wrong: str, known: list[str]) -> str:

@@ -2,27 +2,31 @@
 
     import gymnasium, metier
     env = gymnasium.make("terminal/PyMutationRepair-v0", level=0)
+    vector = gymnasium.make_vec("terminal/PyMutationRepair-v0", num_envs=8)
 
-Importing registers the environments of `registry.yaml` with Gymnasium and has no other effect.
+Importing registers with Gymnasium the environments of `registry.yaml` and those of installed packages (entry-point
+group `metier.registries`), and has no other effect. A wrong registry of another package is left out with a warning.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from __future__ import annotations
+
+import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from metier.envs import registry
 
-try:
-    __version__ = version("metier")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0"
+if TYPE_CHECKING:
+    __version__: str
 
 __all__ = ["__version__", "register_environments"]
 
 
 def register_environments(path: str | Path | None = None) -> list[str]:
-    """Register the environments of a registry file (default: ours) with Gymnasium; returns their ids.
+    """Register the environments of a registry file (default: ours, and those of installed packages); returns their ids.
 
     Raises:
         metier.envs.core.ConfigError: the file is wrong; file and line are named.
@@ -30,11 +34,12 @@ def register_environments(path: str | Path | None = None) -> list[str]:
     names = registry.ids() if path is None else registry.add_registry(Path(path))
     for env_id in names:
         if env_id not in gymnasium.registry:
-            # no max_episode_steps: the environment keeps its own limit and grades at it, TimeLimit would cut ungraded
-            gymnasium.register(
+            # straight into Gymnasium's table: `register` looks through all of it each time, which hundreds would feel.
+            # No max_episode_steps: the environment keeps its own limit and grades at it, TimeLimit would cut ungraded
+            gymnasium.registry[env_id] = EnvSpec(
                 id=env_id,
                 entry_point="metier.harness.gym.env:MetierEnv",
-                vector_entry_point=None,
+                vector_entry_point="metier.harness.gym.vector:MetierVectorEnv",
                 order_enforce=True,
                 disable_env_checker=True,
                 kwargs={"env_id": env_id},
@@ -42,4 +47,17 @@ def register_environments(path: str | Path | None = None) -> list[str]:
     return names
 
 
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("metier")
+        except PackageNotFoundError:  # a checkout that was never installed
+            return "0"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 register_environments()
+for _problem in registry.problems():
+    warnings.warn(_problem, stacklevel=2)

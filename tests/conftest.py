@@ -6,6 +6,9 @@ import pytest
 
 pytest_plugins: list[str] = []
 
+for _module in ("families", "sandbox_exec", "sandbox_files", "sandbox_isolation", "sandbox_sessions", "spaces"):
+    pytest.register_assert_rewrite(f"metier.harness.testing.{_module}")
+
 
 @pytest.fixture(autouse=True)
 def _public_secret(monkeypatch: pytest.MonkeyPatch) -> None:

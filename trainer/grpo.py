@@ -50,6 +50,8 @@ class GrpoSettings(BaseModel, extra="forbid", frozen=True):
     lr: float = Field(default=4e-5, gt=0)
     warmup: int = Field(default=3, ge=0)
     """Steps of linear rise of lr."""
+    final_lr_share: float = Field(default=1.0, gt=0, le=1)
+    """Of lr, at the last step; linear from the end of the warm-up, so that the last noisy batches move little."""
     updates: int = Field(default=2, gt=0)
     """Optimiser updates of one step, on disjoint groups."""
     loss: PolicyLoss = PolicyLoss.PPO
@@ -155,7 +157,7 @@ def grpo_step(
     samples, num_groups = _samples(trajectories, settings)
     kept = sorted({sample.group for sample in samples})
     random.Random(f"{settings.seed}/{step}").shuffle(kept)
-    lr = settings.lr * min(1.0, (step + 1) / max(1, settings.warmup))
+    lr = scheduled_lr(settings, step)
     tally = _Tally()
     old = _old_logprobs(learner, samples, settings)
     for update in range(min(settings.updates, len(kept))):
@@ -182,6 +184,14 @@ def grpo_step(
         "computed_tokens": tally.computed,
         "sampled_tokens": sum(row.num_actions for one in trajectories for row in one.rows),
     }
+
+
+def scheduled_lr(settings: GrpoSettings, step: int) -> float:
+    """The learning rate of a step (from 0): linear up over the warm-up, then linear down to `final_lr_share`."""
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    done = (step + 1 - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return settings.lr * (1 - min(1.0, done) * (1 - settings.final_lr_share))
 
 
 def _samples(trajectories: Sequence[Trajectory], settings: GrpoSettings) -> tuple[list[_Sample], int]:

@@ -1,8 +1,9 @@
 """Certification: proof that an environment's reward can be trusted."""
 
-from .certificate import Certificate, Finding, GateReport, Status, certificate_status, load, save
+from .certificate import Certificate, Finding, GateReport, load, save
 from .digest import environment_digest
 from .run import FIRST_SEED, certify, certify_all
+from .status import Status, certificate_status
 
 __all__ = [
     "FIRST_SEED",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum, auto
 from typing import Literal
 
 import pydantic
@@ -10,20 +9,7 @@ import pydantic
 from metier.envs.core import ConfigError
 from metier.envs.entry import Entry
 
-from .digest import CERTIFICATE, environment_digest, family_folder
-
-
-class Status(StrEnum):
-    """What an environment's certificate is worth today."""
-
-    VALID = auto()
-    """Every gate is green, for exactly this environment."""
-    STALE = auto()
-    """The environment changed since."""
-    RED = auto()
-    """A gate failed."""
-    NONE = auto()
-    """There is none."""
+from .digest import CERTIFICATE, family_folder
 
 
 class Finding(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -40,6 +26,8 @@ class GateReport(pydantic.BaseModel, frozen=True, extra="forbid"):
     """What a gate found: how many things it tried, and each that was wrong."""
 
     name: str
+    version: int = 1
+    """Of the gate, not of what it looked at."""
     claim: str
     green: bool
     tried: int
@@ -50,7 +38,7 @@ class GateReport(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 class Certificate(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """Valid while the environment's digest is the one it names and every gate is green."""
+    """Valid while the environment's digest is the one it names, every gate is green, and no gate is newer."""
 
     schema_version: Literal[1] = 1
     env_id: str
@@ -66,8 +54,15 @@ class Certificate(pydantic.BaseModel, frozen=True, extra="forbid"):
     made_at: str
     """UTC, ISO 8601."""
     envelope_s: dict[str, float]
-    """Median seconds of an oracle episode: reset, tool, verify."""
+    """Median seconds of an oracle's and a no-op's episode: reset, tool, verify."""
+    envelope: dict[str, dict[str, float]] = {}
+    """Level → what one instance takes, by name and unit; a memory of 0 was not measured."""
     gates: tuple[GateReport, ...]
+
+    @property
+    def green(self) -> bool:
+        """Whether nothing that was tried is red; `valid` also means that everything was tried."""
+        return all(report.green for report in self.gates)
 
 
 def save(entry: Entry, certificate: Certificate) -> None:
@@ -89,16 +84,3 @@ def load(entry: Entry) -> Certificate | None:
         return None
     except (OSError, pydantic.ValidationError) as error:
         raise ConfigError(f"{path} is no certificate: run `metier certify {entry.id}` ({error})") from error
-
-
-def certificate_status(entry: Entry) -> Status:
-    """What the family's certificate is worth; a file that is no certificate counts as none."""
-    try:
-        certificate = load(entry)
-    except ConfigError:
-        return Status.NONE
-    if certificate is None:
-        return Status.NONE
-    if certificate.environment_digest != environment_digest(entry):
-        return Status.STALE
-    return Status.VALID if certificate.valid else Status.RED

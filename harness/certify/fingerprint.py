@@ -15,6 +15,8 @@ from metier.envs.core import Instance, Json, ToolCall, instance_rng
 from metier.envs.entry import Entry
 from metier.envs.registry import make_family, render_brief
 
+from . import clock
+
 
 def fingerprints(
     entry: Entry, options: Mapping[str, Json], wanted: Sequence[tuple[int, int]]
@@ -59,8 +61,10 @@ def _sha(value: Any) -> str:
 
 
 def main() -> None:
-    """Answer the question on standard input."""
+    """Answer the question on standard input, on the day that it names."""
     question = json.load(sys.stdin)
+    if question.get("moment"):
+        clock.move_for_good(question["moment"])
     wanted = [(seed, level) for seed, level in question["wanted"]]
     json.dump(fingerprints(Entry.model_validate(question["entry"]), question["options"], wanted), sys.stdout)
 

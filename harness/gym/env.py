@@ -7,29 +7,20 @@ episode ungraded.
 
 from __future__ import annotations
 
-import io
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 
-from metier.envs.core import ConfigError, Json, MetierError, ToolCall, ToolSpec
-from metier.envs.registry import get, make_family
+from metier.envs.core import Json
 
-from ..episode import Episode, Step
-from ..prepare import Task
-from ..tools import tool_specs
-from .loop import backends, call
-from .spaces import TextSpace, ToolCallSpace
+from ..episode import Episode
+from .loop import call
+from .member import PICTURE, Member, Observation, check_render_mode
 
-PICTURE = (256, 256, 3)
-"""Height, width, channels of `image` observations and of `render()`."""
-
-Observation = dict[str, Any]
+__all__ = ["PICTURE", "MetierEnv", "Observation"]
 
 
 class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
@@ -54,26 +45,17 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
     def __init__(
         self, env_id: str, level: int = 0, backend: str = "auto", render_mode: str | None = None, **options: Json
     ) -> None:
-        self.entry = get(env_id)
-        self.level = self.entry.check_level(level)
-        if render_mode not in (None, "rgb_array"):
-            raise ConfigError(f"{env_id}: render_mode is None or 'rgb_array', not {render_mode!r}")
-        make_family(self.entry, options)  # an unknown option is refused here, not at the first reset
+        self._member = Member(env_id, level, backend, options)
+        check_render_mode(env_id, render_mode)
+        self.entry = self._member.entry
         self.render_mode = render_mode
-        self.backend = backend
-        self.options = options
-        self.visual = self.entry.observation == "text+image"
-        spaces: dict[str, gymnasium.Space[Any]] = {"text": TextSpace()}
-        if self.visual:
-            spaces["image"] = gymnasium.spaces.Box(0, 255, shape=PICTURE, dtype=np.uint8)
-        self.observation_space = gymnasium.spaces.Dict(spaces)
-        self._offer(tool_specs(self.entry.tools))
-        self._episode: Episode | None = None
-        self._picture = np.zeros(PICTURE, dtype=np.uint8)
-        self._screen = ""
+        self.observation_space = self._member.observation_space
+        self.action_space = self._member.calls
 
-    def _offer(self, specs: tuple[ToolSpec, ...]) -> None:
-        self.action_space = self._calls = ToolCallSpace(specs)
+    @property
+    def episode(self) -> Episode | None:
+        """The running episode, for those who look behind the interface."""
+        return self._member.episode
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -86,41 +68,12 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
             ConfigError, GenerationError, SandboxError: no episode could be had.
         """
         super().reset(seed=seed)
-        given = dict(options or {})
-        level = self.entry.check_level(given.pop("level", self.level))
-        if given:
-            raise ConfigError(
-                f"{self.entry.id}: reset takes the option 'level' only, not {', '.join(map(repr, given))}"
-            )
+        level = self._member.level_of(options)
         if seed is None:
             seed = int(self.np_random.integers(2**31))
-        task = Task(env_id=self.entry.id, seed=seed, level=level, options=self.options)
-        call(self._leave())
-        episode = call(self._start(task))
-        self._episode = episode
-        if episode.specs != self._calls.specs:
-            self._offer(episode.specs)  # the family has tools of its own
-        self._picture = np.zeros(PICTURE, dtype=np.uint8)
-        self._screen = episode.brief
-        info = {
-            "instruction": episode.brief,
-            "tools": self._calls.tools,
-            "limits": self.entry.limits.model_dump(),
-            "episode_id": uuid.uuid4().hex,
-            "seed": seed,
-            "level": level,
-            "images": (),
-        }
-        return self._observation(episode.brief), info
-
-    async def _start(self, task: Task) -> Episode:
-        backend, preparer = await backends.get(self.backend)
-        return await Episode.start(task, backend, preparer)
-
-    async def _leave(self) -> None:
-        episode, self._episode = self._episode, None
-        if episode is not None:
-            await episode.close()
+        started = call(self._member.start(seed, level))
+        self.action_space = self._member.calls
+        return started
 
     def step(self, action: Mapping[str, Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Run one call. What is no call at all is answered by an observation that says how to go on.
@@ -128,61 +81,11 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         Raises:
             SandboxError, VerifierError: infrastructure failed; there is no reward, and the episode is over.
         """
-        if self._episode is None:
-            raise ConfigError("no episode is running: call reset() first")
-        try:
-            step = call(self._episode.step(_call(action)))
-        except MetierError as error:
-            if not isinstance(error, ConfigError):
-                call(self._leave())
-            raise
-        self._show(step)
-        info: dict[str, Any] = {"images": step.result.images, "cut_bytes": step.result.cut_bytes, "ok": step.result.ok}
-        reward = 0.0
-        if step.verdict is not None:
-            reward = step.verdict.reward
-            info |= {
-                "outcome": step.outcome,
-                "limit": step.limit,
-                "verdict": step.verdict,
-                "passed": step.verdict.passed,
-            }
-        submitted = step.ended and step.limit is None
-        return self._observation(step.result.text), reward, submitted, step.ended and not submitted, info
-
-    def _show(self, step: Step) -> None:
-        self._screen = step.result.text
-        if step.result.images:
-            picture = Image.open(io.BytesIO(step.result.images[-1])).convert("RGB")
-            self._picture = np.asarray(picture.resize((PICTURE[1], PICTURE[0])), dtype=np.uint8)
-
-    def _observation(self, text: str) -> Observation:
-        return {"text": text, "image": self._picture.copy()} if self.visual else {"text": text}
+        return tuple(call(self._member.step(action)))
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]  # narrower than gymnasium's union
         """The trade's picture: the last viewport or drawing; in text trades the terminal screen."""
-        if self.render_mode is None:
-            return None
-        return self._picture.copy() if self.visual else _terminal(self._screen)
+        return None if self.render_mode is None else self._member.frame()
 
     def close(self) -> None:
-        call(self._leave())
-
-
-def _call(action: Any) -> ToolCall:
-    """An action as a call; one that is no call becomes the empty call, which the tools answer in words."""
-    if isinstance(action, ToolCall):
-        return action
-    if not isinstance(action, Mapping) or not isinstance(action.get("tool"), str):
-        return ToolCall(tool="")
-    arguments = action.get("arguments", {})
-    if not isinstance(arguments, Mapping):
-        return ToolCall(tool=action["tool"], arguments={"arguments": repr(arguments)[:80]})
-    return ToolCall(tool=action["tool"], arguments=dict(arguments))
-
-
-def _terminal(text: str) -> NDArray[np.uint8]:
-    picture = Image.new("RGB", (PICTURE[1], PICTURE[0]), (16, 18, 22))
-    lines = [line[:42] for line in text.splitlines()[-20:]]
-    ImageDraw.Draw(picture).multiline_text((4, 4), "\n".join(lines), fill=(200, 210, 200), spacing=2)
-    return np.asarray(picture, dtype=np.uint8)
+        call(self._member.leave())

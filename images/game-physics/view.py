@@ -1,12 +1,14 @@
 """Pictures of physics work, 256 by 256 PNG: the live Bullet world, a .urdf or .obj file, or a picture file.
 
 Bullet's own software renderer draws; the camera stands in front (-Y), to the right and above, and frames every body but
-ground planes. Files are loaded into a world of their own, so the live one is not touched.
+ground planes. Files are loaded into a world of their own, so the live one is not touched. Where there is no Bullet
+world, what the session's pygame shows is the live picture.
 """
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +30,8 @@ class ViewError(RuntimeError):
 def render(source: str | None, out: str) -> None:
     """Write a picture to `out`: of the live world (None), of a .urdf or .obj file, or of a picture file.
 
-    The live world is that of physics client 0, the first that the Python session connected.
+    The live world is that of physics client 0, the first that the Python session connected; without it, pygame's
+    display surface.
 
     Raises:
         ViewError: the source cannot be shown.
@@ -54,9 +57,22 @@ def _copy_picture(path: Path, out: str) -> None:
 
 
 def _render_live(out: str) -> None:
+    if not bullet.isConnected(0) and _render_display(out):
+        return
     if not bullet.isConnected(0):
         raise ViewError("the Python session has no world: import pybullet and connect(pybullet.DIRECT) first")
     _render_world(0, out)
+
+
+def _render_display(out: str) -> bool:
+    """The display surface of this session's pygame, where it has one; never imports pygame by itself."""
+    pygame = sys.modules.get("pygame")
+    surface = pygame.display.get_surface() if pygame is not None and pygame.display.get_init() else None
+    if pygame is None or surface is None:
+        return False
+    picture = Image.frombytes("RGB", surface.get_size(), pygame.image.tobytes(surface, "RGB"))
+    ImageOps.pad(picture, (SIZE_PX, SIZE_PX)).save(out, format="PNG")
+    return True
 
 
 def _render_file(path: Path, out: str) -> None:

@@ -8,10 +8,13 @@ import typer
 
 from metier.envs.core import MetierError
 
-from .hub import certify, info, ls, play
+from .certify import certify
+from .doctor import doctor
+from .hub import info, ls, play
 from .images import images
 from .main_job import demo
 from .models import models
+from .new import new
 
 app = typer.Typer(
     name="metier",
@@ -24,6 +27,8 @@ app.command()(ls)
 app.command()(info)
 app.command()(play)
 app.command()(certify)
+app.command()(new)
+app.command()(doctor)
 app.command()(demo)
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")

@@ -1,4 +1,4 @@
-"""Commands on environments: ls, info, play, certify."""
+"""Commands on environments: ls, info, play."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from metier.envs import registry
-from metier.envs.core import Deadline
+from metier.envs.core import ConfigError, Deadline
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="For example terminal/PyMutationRepair-v0.")]
@@ -20,36 +20,58 @@ console = Console()
 
 
 def ls(
-    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Only this domain, as in the id before the slash.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; again for several.")] = None,
     image: Annotated[str | None, typer.Option(help="Only on this image.")] = None,
+    certificate: Annotated[
+        str | None, typer.Option(help="Only of this worth: valid, stale, red, partial, or missing.")
+    ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Also those without a valid certificate.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the environments whose reward is proven by a valid certificate.
 
-    Example: metier ls --domain blender --all
+    Examples: metier ls --domain blender --all
+              metier ls --tag python --json
+              metier ls --certificate stale
     """
     from metier.harness.certify import Status, certificate_status
 
+    entries = [registry.get(env_id) for env_id in registry.ids()]
+    _known("domain", domain, sorted({entry.domain for entry in entries}))
+    _known("image", image, sorted({entry.image for entry in entries}))
+    for one in tag or ():
+        _known("tag", one, sorted({each for entry in entries for each in entry.tags}))
+    worths = ["missing" if status is Status.NONE else str(status) for status in Status]
+    _known("certificate", certificate, worths)
+    wanted = Status.NONE if certificate == "missing" else Status(certificate) if certificate else None
     matching = [
         entry
-        for entry in map(registry.get, registry.ids())
-        if (domain is None or entry.domain == domain)
-        and (tag is None or tag in entry.tags)
-        and (image is None or entry.image == image)
+        for entry in entries
+        if domain in (None, entry.domain) and image in (None, entry.image) and set(tag or ()) <= set(entry.tags)
     ]
     status = {entry.id: certificate_status(entry) for entry in matching}
-    chosen = [entry for entry in matching if show_all or status[entry.id] is Status.VALID]
+    if wanted is not None:
+        chosen = matching = [entry for entry in matching if status[entry.id] is wanted]
+    else:
+        chosen = [entry for entry in matching if show_all or status[entry.id] is Status.VALID]
     if as_json:
         print(json.dumps([entry.model_dump(mode="json") | {"certificate": status[entry.id]} for entry in chosen]))
         return
     for entry in chosen:
         facts = f"levels 0-{entry.levels - 1} · image {entry.image} · certificate {status[entry.id]}"
         console.print(f"[bold]{entry.id}[/bold]  {facts}", highlight=False, soft_wrap=True)
-        console.print(f"    {entry.summary}", highlight=False, soft_wrap=True)
+        console.print(f"    {entry.summary}", highlight=False, soft_wrap=True, markup=False)
     if hidden := len(matching) - len(chosen):
         console.print(f"{hidden} more without a valid certificate: metier ls --all, then metier certify ID")
+    elif not chosen:
+        console.print("none")
+
+
+def _known(option: str, value: str | None, known: list[str]) -> None:
+    """Raises ConfigError for a filter that nothing could pass, since it is a typing mistake."""
+    if value is not None and value not in known:
+        raise ConfigError(f"--{option} {value!r}{registry.suggest(value, known)}; there are {', '.join(known)}")
 
 
 def info(env_id: Id, seed: int = 0, level: int = 0, as_json: Json = False) -> None:
@@ -131,27 +153,3 @@ async def _play(
     if not quiet:
         watcher.verdict(result)
     return result.model_dump(mode="json")
-
-
-def certify(
-    env_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="All environments by default.")] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds at each level.")] = 1,
-    backend: Backend = "auto",
-    as_json: Json = False,
-) -> None:
-    """Prove that an environment's reward can be trusted: run the gates in real sandboxes, write certificate.json.
-
-    Example: metier certify finance/CovenantTest-v0 --seeds 3
-    """
-    from metier.harness.certify import certify_all
-
-    names = env_ids or registry.ids()
-
-    def progress(line: str) -> None:
-        console.print(line, markup=False, highlight=False)
-
-    report = asyncio.run(certify_all(names, seeds=seeds, backend=backend, progress=None if as_json else progress))
-    if as_json:
-        print(json.dumps(report))
-    if any(not certificate["valid"] for certificate in report):
-        raise typer.Exit(1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +13,73 @@ import pytest_asyncio
 
 from metier.envs import registry
 from metier.envs.core import ConfigError, SandboxBackend
-from metier.harness.certify import certify, certify_all
-from metier.harness.certify.certificate import Status, certificate_status, load, save
+from metier.harness.certify import Certificate, Status, certificate_status, certify, certify_all, load, save
+from metier.harness.certify.gates import GATES
+from metier.harness.certify.status import missing_gates
 from metier.harness.sandbox import open_backend
 from metier.harness.sandbox.docker import answers
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ENV = "test/Planted-v0"
+AT_ONCE = 3
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.slow,
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers"),
 ]
+
+DEFECTS = {
+    "clock in the instance": {"determinism"},
+    "day in the instance": {"determinism"},
+    "hash order in the instance": {"determinism"},
+    "one seed fits all": {"determinism"},
+    "levels are the same": {"levels"},
+    "unfinished brief": {"brief"},
+    "brief tells": {"brief"},
+    "brief hides the path": {"brief"},
+    "brief without units": {"brief"},
+    "brief without rounding": {"brief"},
+    "brief without order": {"brief"},
+    "brief without encoding": {"brief"},
+    "oracle is wrong": {"oracle"},
+    "oracle never submits": {"oracle"},
+    "no-op is paid": {"noop", "baselines"},
+    "a mutant passes": {"mutants"},
+    "too few mutants": {"mutants"},
+    "an alternative fails": {"alternatives"},
+    "plain leak": {"leakage"},
+    "hex leak": {"leakage"},
+    "base64 leak": {"leakage"},
+    "UTF-16 leak": {"leakage"},
+    "URL leak": {"leakage"},
+    "gzip leak": {"leakage"},
+    "zlib leak": {"leakage"},
+    "bz2 leak": {"leakage"},
+    "xz leak": {"leakage"},
+    "zip leak": {"leakage"},
+    "git leak": {"leakage"},
+    "leak in a process": {"leakage"},
+    "the verifier tells its programs": {"leakage"},
+    "the verifier sends the truth": {"leakage"},
+    "markers are believed": {"baselines"},
+    "constants are paid": {"baselines"},
+    "flagging everything is paid": {"baselines"},
+    "a reward file is believed": {"baselines"},
+    "the verdict wavers": {"verifier repeats"},
+    "the verdict follows the day": {"verifier repeats"},
+    "the verdict follows the zone": {"verifier repeats"},
+    "a probe follows the day": {"verifier repeats"},
+    "a probe follows the zone": {"verifier repeats"},
+    "a probe follows the cores": {"verifier repeats"},
+    "bytes break the verifier": {"fuzzed artefacts"},
+    "nesting breaks the verifier": {"fuzzed artefacts"},
+    "programs hang the verifier": {"fuzzed artefacts"},
+    "a half is enough": {"fuzzed artefacts"},
+    "generation is hungry": {"envelope"},
+    "verifying fills the disk": {"envelope"},
+}
+"""Defect → the gates that must be red. A paid no-op also pays the bots that do nothing: two gates see that defect."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,7 +88,7 @@ def planted() -> Iterator[None]:
         patch.syspath_prepend(str(FIXTURES))
         registry.add_registry(FIXTURES / "planted" / "registry.yaml")
         yield
-    registry._all.cache_clear()  # the test family is no part of later tests
+    registry._known.cache_clear()  # the test family is no part of later tests
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -42,46 +97,53 @@ async def backend() -> AsyncIterator[SandboxBackend]:
         yield opened
 
 
-DEFECTS = {
-    "clock in the instance": {"determinism"},
-    "one seed fits all": {"determinism"},
-    "levels are the same": {"levels", "determinism"},
-    "unfinished brief": {"brief"},
-    "brief tells": {"brief"},
-    "plain leak": {"leakage"},
-    "gzip leak": {"leakage"},
-    "base64 leak": {"leakage"},
-    "UTF-16 leak": {"leakage"},
-    "hex leak": {"leakage"},
-    "oracle is wrong": {"oracle"},
-    "oracle never submits": {"oracle"},
-    "no-op is paid": {"noop", "baselines"},
-    "a mutant passes": {"mutants"},
-    "too few mutants": {"mutants"},
-    "an alternative fails": {"alternatives"},
-    "markers are believed": {"baselines"},
-    "rubbish breaks the verifier": {"fuzzed artefacts"},
-    "rubbish hangs the verifier": {"fuzzed artefacts"},
-    "the verdict wavers": {"verifier repeats"},
-}
-"""Defect → the gates that must be red. A paid no-op also pays the bots that do nothing, and where all levels are the
-same so are all seeds: those gates see the same defect."""
+Certified = tuple[Certificate, list[str]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def certified(
+    backend: SandboxBackend, request: pytest.FixtureRequest
+) -> AsyncIterator[Callable[[str], Awaitable[Certified]]]:
+    """A defect's certificate and what was said; those that will be asked for are made a few at a time, beforehand."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(defect: str) -> Certified:
+        said: list[str] = []
+        async with slots:
+            return await certify(ENV, backend=backend, options={"defect": defect}, progress=said.append), said
+
+    asked = {item.callspec.params["defect"] for item in request.session.items if "defect" in _parameters(item)}
+    running = {defect: asyncio.create_task(one(defect)) for defect in DEFECTS if defect in asked}
+    yield lambda defect: running[defect]
+    for task in running.values():
+        task.cancel()
+    await asyncio.gather(*running.values(), return_exceptions=True)
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec is not None and item.path == Path(__file__) else {}
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
-async def test_a_defect_turns_exactly_its_gate_red(backend: SandboxBackend, defect: str) -> None:
-    said: list[str] = []
-    certificate = await certify(ENV, backend=backend, options={"defect": defect}, progress=said.append)
+async def test_a_defect_turns_exactly_its_gate_red(
+    certified: Callable[[str], Awaitable[Certified]], defect: str
+) -> None:
+    certificate, said = await certified(defect)
     assert {report.name for report in certificate.gates if not report.green} == DEFECTS[defect], "\n".join(said)
-    assert not certificate.valid
+    assert not certificate.valid and not certificate.green
     reds = [red for report in certificate.gates for red in report.reds]
     assert all(red.what and red.seed >= 0 and red.level in (0, 1) for red in reds)
     assert any("RED" in line and "level" in line and "seed" in line for line in said)
 
 
-async def test_a_family_without_a_defect_is_certified_until_it_changes(
-    backend: SandboxBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_gate_has_a_planted_defect() -> None:
+    assert set.union(*DEFECTS.values()) == {gate.name for gate in GATES}
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The fixture family as test/PlantedCopy-v0, in a folder that may be changed."""
     folder = tmp_path / "planted_copy"
     shutil.copytree(FIXTURES / "planted", folder, ignore=shutil.ignore_patterns("__pycache__", "certificate.json"))
     listing = (folder / "registry.yaml").read_text()
@@ -89,6 +151,10 @@ async def test_a_family_without_a_defect_is_certified_until_it_changes(
     (folder / "registry.yaml").write_text(listing)
     monkeypatch.syspath_prepend(str(tmp_path))
     registry.add_registry(folder / "registry.yaml")
+    return folder
+
+
+async def test_a_family_without_a_defect_is_certified_until_it_changes(backend: SandboxBackend, copied: Path) -> None:
     entry = registry.get("test/PlantedCopy-v0")
     assert certificate_status(entry) is Status.NONE
 
@@ -96,14 +162,73 @@ async def test_a_family_without_a_defect_is_certified_until_it_changes(
     assert certificate.valid, [report for report in certificate.gates if not report.green]
     assert (certificate.levels, certificate.seeds, certificate.backend) == ((0, 1), (5, 6), "docker")
     assert certificate.envelope_s["oracle reset"] > 0
+    assert set(certificate.envelope) == {"0", "1"}
+    assert all(
+        taken["verify_memory_mb"] > 1 and taken["agent_memory_mb"] > 1 for taken in certificate.envelope.values()
+    )
     save(entry, certificate)
     assert load(entry) == certificate
     assert certificate_status(entry) is Status.VALID
 
-    (folder / "instruction.md").write_text("Double the number in {{ file }} and submit it as the answer, please.")
+    without = tuple(report for report in certificate.gates if report.name != "envelope")
+    save(entry, certificate.model_copy(update={"gates": without}))
+    assert certificate_status(entry) is Status.PARTIAL
+    older = tuple(report.model_copy(update={"version": 1}) for report in certificate.gates)
+    save(entry, certificate.model_copy(update={"gates": older}))
+    assert certificate_status(entry) is Status.PARTIAL
+    assert "leakage" in missing_gates(certificate.model_copy(update={"gates": older}))
+
+    (copied / "instruction.md").write_text("Double the number in {{ file }} and submit it as the answer, please.")
     assert certificate_status(entry) is Status.STALE
-    (folder / "certificate.json").write_text("{}")
+    (copied / "certificate.json").write_text("{}")
     assert certificate_status(entry) is Status.NONE
+
+
+async def test_a_run_goes_on_where_it_stopped(backend: SandboxBackend, copied: Path) -> None:
+    entry = registry.get("test/PlantedCopy-v0")
+    said: list[str] = []
+    with pytest.raises(RuntimeError, match="cut short"):
+        await certify(entry.id, backend=backend, keep=lambda so_far: _stop_after(so_far, "brief", save_to=copied))
+    stopped = load(entry)
+    assert stopped is not None and [report.name for report in stopped.gates] == ["determinism", "levels", "brief"]
+    assert certificate_status(entry) is Status.PARTIAL
+    certificate = await certify(entry.id, backend=backend, before=stopped, progress=said.append)
+    assert certificate.valid
+    assert sum("kept" in line for line in said) == 3
+    assert certificate.gates[:3] == stopped.gates
+
+    again = await certify(
+        entry.id, backend=backend, before=certificate, seeds=(1,), gates=["levels"], progress=said.append
+    )
+    assert again.gates[0].seconds >= 0 and not again.valid
+    assert sum("kept" in line for line in said) == 3
+
+
+def _stop_after(so_far: Certificate, gate: str, *, save_to: Path) -> None:
+    (save_to / "certificate.json").write_text(so_far.model_dump_json())
+    if so_far.gates[-1].name == gate:
+        raise RuntimeError("cut short")
+
+
+async def test_a_valid_certificate_is_left_alone(
+    backend: SandboxBackend, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = registry.get("test/PlantedCopy-v0")
+    certificate = await certify(entry.id, backend=backend, seeds=(7_000_000, 7_000_001), gates=["levels"])
+    reports = [
+        certificate.gates[0].model_copy(update={"name": gate.name, "version": gate.version, "green": True})
+        for gate in GATES
+    ]
+    save(entry, certificate.model_copy(update={"valid": True, "gates": tuple(reports)}))
+    written = (copied / "certificate.json").read_bytes()
+    said: list[str] = []
+    assert (await certify_all([entry.id], backend="docker", progress=said.append))[0].valid
+    assert "valid already" in said[0]
+    assert (copied / "certificate.json").read_bytes() == written
+    part = await certify_all([entry.id], backend="docker", force=True, gates=["levels"])
+    assert part[0].green and not part[0].valid
+    assert json.loads(written)["seeds"] == [7_000_000, 7_000_001]
+    assert (copied / "certificate.json").read_bytes() == written
 
 
 async def test_a_part_of_the_gates_or_levels_is_no_certificate(backend: SandboxBackend) -> None:

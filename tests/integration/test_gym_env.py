@@ -127,7 +127,7 @@ def test_an_unknown_reset_option_is_refused(env: gymnasium.Env[Any, Any]) -> Non
 
 def test_a_sandbox_removed_from_outside_is_a_typed_error_and_no_reward(env: gymnasium.Env[Any, Any]) -> None:
     env.reset(seed=4)
-    episode = env.unwrapped._episode  # type: ignore[attr-defined]
+    episode = env.unwrapped.episode  # type: ignore[attr-defined]
     subprocess.run(["docker", "rm", "-f", episode.sandbox.id], check=True, capture_output=True)
     with pytest.raises(SandboxLost, match=r"."):
         env.step(action("shell", command="true"))

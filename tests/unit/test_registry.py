@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import gymnasium
+import jsonschema
 import pytest
+import yaml
 
 import metier
-from metier.envs import registry
+from metier.envs import registry, registry_file
 from metier.envs.core import ConfigError
 
 GOOD = """\
@@ -45,9 +49,10 @@ def test_unknown_id_suggests_the_near_miss() -> None:
     [
         ("- id: nonsense\n", "registry.yaml:1.*must look like"),
         (GOOD + "- id: terminal/good-v0\n", "registry.yaml:6.*must look like"),
-        (GOOD + GOOD, "registry.yaml:6: terminal/Good-v0 is already defined at registry.yaml:1"),
+        (GOOD + GOOD, r"registry.yaml:6: terminal/Good-v0 is already defined at .*registry.yaml:1"),
         ("a: b\n", "is a list"),
-        ("- [\n", "not YAML"),
+        ("- [\n", "registry.yaml:2: not YAML"),
+        (GOOD + "- terminal/Good-v1\n", "registry.yaml:6.*must look like"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
@@ -58,19 +63,58 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str, words:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("  levls: 5\n", r"registry.yaml:1.*levls.*did you mean levels"),
-        ("  levels: none\n", r"registry.yaml:1.*levels.*integer"),
-        ("  limits: {steps: 0}\n", r"limits.steps"),
-        ("  tools: [shell, hammer]\n", r"tools.1"),
-        ("  requires: [teleport]\n", r"requires.0"),
+        ("  levls: 5\n", r"registry.yaml:6: test/Wrong-v0: levls.*did you mean levels"),
+        ("  levels: none\n", r"registry.yaml:6.*levels.*integer"),
+        ("  tags: [a]\n  limits:\n    agent_s: 5\n    steps: 0\n", r"registry.yaml:9.*limits.steps"),
+        ("  tools: [shell, hammer]\n", r"registry.yaml:5.*tools.1"),
+        ("  requires: [teleport]\n", r"registry.yaml:6.*requires.0"),
+        ("  summary: Twice\n", r"registry.yaml:6.*summary is given twice"),
+        ("  levls: 5\n  levels: 0\n", r"registry.yaml:6.*levls.*; .*registry.yaml:7.*levels"),
     ],
 )
-def test_a_wrong_field_is_refused_with_its_name(tmp_path: Path, line: str, words: str) -> None:
-    path = tmp_path / "registry.yaml"
+def test_a_wrong_field_is_refused_with_its_line(tmp_path: Path, line: str, words: str) -> None:
     text = GOOD.replace("  tools: [shell]\n", "") if line.startswith("  tools") else GOOD
-    path.write_text(text.replace("terminal/Good", "test/Wrong") + line)
-    with pytest.raises(ConfigError, match=words):
-        registry._validated(registry.read(path)["test/Wrong-v0"])  # pyright: ignore[reportPrivateUsage]
+    raw = entries(tmp_path, text.replace("terminal/Good", "test/Wrong") + line)["test/Wrong-v0"]
+    # a field that is wrong is found among the problems, wherever pydantic lists it
+    with pytest.raises(ConfigError) as caught:
+        registry.validated(raw)
+    parts = sorted(str(caught.value).split("; "))
+    assert re.search(words, "; ".join(parts)), parts
+
+
+def test_a_missing_field_is_named_at_its_entry(tmp_path: Path) -> None:
+    raw = entries(tmp_path, GOOD.replace("  image: terminal-python\n", ""))["terminal/Good-v0"]
+    with pytest.raises(ConfigError, match=r"registry.yaml:1: terminal/Good-v0: image: Field required"):
+        registry.validated(raw)
+
+
+def test_our_own_file_keeps_to_the_known_domains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "registry.yaml"
+    monkeypatch.setattr(registry_file, "registry_path", lambda: own)
+    own.write_text(GOOD.replace("terminal/", "terminl/"))
+    with pytest.raises(ConfigError, match=r"registry.yaml:1: terminl/Good-v0 has no known domain"):
+        registry.read(own)
+    other = tmp_path / "other.yaml"
+    other.write_text(GOOD.replace("terminal/", "acme/"))
+    assert list(registry.read(other)) == ["acme/Good-v0"]
+
+
+def test_the_schema_takes_our_registry_and_refuses_what_we_refuse() -> None:
+    items = yaml.safe_load(registry.registry_path().read_text())
+    validator = jsonschema.Draft202012Validator(registry.schema())
+    assert list(validator.iter_errors(items)) == []
+    for change in ({"levls": 5}, {"levels": 0}, {"tools": ["hammer"]}, {"id": "nonsense"}, {"limits": {"steps": 0}}):
+        assert list(validator.iter_errors([items[0] | change])), change
+
+
+def test_every_field_of_every_place_is_found() -> None:
+    path = registry.registry_path()
+    lines = path.read_text().splitlines()
+    for env_id, raw in registry.read(path).items():
+        assert raw.place() == f"registry.yaml:{lines.index(f'- id: {env_id}') + 1}"
+        for name in raw.fields():
+            line = int(raw.place(name).rpartition(":")[2])
+            assert f"{name}:" in lines[line - 1]
 
 
 def test_a_taken_id_is_refused_from_another_file(tmp_path: Path) -> None:
@@ -90,8 +134,80 @@ def test_unknown_options_and_levels_are_refused_before_any_sandbox() -> None:
         gymnasium.make(env_id, render_mode="hologram")
 
 
-def test_importing_metier_brings_no_heavy_module() -> None:
-    heavy = "torch ray vllm docker transformers"
-    code = f"import sys, metier; sys.exit(' '.join(m for m in '{heavy}'.split() if m in sys.modules) or None)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+PLUGIN = """\
+- id: acme/Plugged-v0
+  entry_point: acme_tasks.plugged.family:Plugged
+  summary: From another package
+  image: terminal-python
+  tools: [shell]
+"""
+
+
+def plug(folder: Path, text: str, value: str = "acme_tasks") -> dict[str, str]:
+    """A package on the path, installed as far as its metadata goes; the environment variables to see it."""
+    package, info = folder / "acme_tasks", folder / "acme_tasks-1.dist-info"
+    for made in (package, info):
+        made.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('reading a registry imports nothing')")
+    (package / "registry.yaml").write_text(text)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-tasks\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\nacme = {value}\n")
+    return os.environ | {"PYTHONPATH": str(folder)}
+
+
+def run(code: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_installed_packages_add_their_registries(tmp_path: Path) -> None:
+    code = (
+        "import gymnasium, metier; from metier.envs import registry; print(registry.ids()[-1], len(gymnasium.registry))"
+    )
+    done = run(code, plug(tmp_path, PLUGIN))
     assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "acme/Plugged-v0"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "words"),
+    [
+        (
+            PLUGIN.replace("acme/Plugged-v0", "finance/CovenantTest-v0"),
+            "acme_tasks",
+            "already defined at registry.yaml",
+        ),
+        ("nonsense", "acme_tasks", r"acme_tasks/registry.yaml:1: a registry is a list"),
+        (PLUGIN, "acme_tusks", "no package acme_tusks"),
+        (PLUGIN, "acme_tasks:other.yaml", "cannot read the registry .*other.yaml"),
+    ],
+)
+def test_a_wrong_registry_of_another_package_is_left_out(tmp_path: Path, text: str, value: str, words: str) -> None:
+    code = "import metier; from metier.envs import registry; print(len(registry.ids()), registry.problems())"
+    done = run(code, plug(tmp_path, text, value))
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) == len(registry.read(registry.registry_path()))
+    assert re.search(words, done.stdout), done.stdout
+    assert "UserWarning" in done.stderr
+
+
+def test_importing_metier_registers_and_does_nothing_else() -> None:
+    heavy = "torch ray vllm docker transformers pydantic jsonschema jinja2 PIL rich typer asyncio"
+    code = f"""
+import os, signal, sys, threading, gymnasium
+before = dict(os.environ), os.getcwd(), signal.getsignal(signal.SIGINT), sys.path[:], set(sys.modules)
+ids = set(gymnasium.registry)
+import metier
+after = dict(os.environ), os.getcwd(), signal.getsignal(signal.SIGINT), sys.path[:]
+assert after == before[:4], (before[:4], after)
+assert threading.active_count() == 1
+new = sorted(set(sys.modules) - before[4])
+assert not [m for m in '{heavy}'.split() if m in new], new
+rooms = [m for m in new if m.split('.')[:1] == ['metier'] and m.split('.')[1:2] not in ([], ['envs'])]
+assert not rooms, rooms
+from metier.envs import registry
+assert set(gymnasium.registry) - ids == set(registry.ids())
+"""
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == done.stderr == ""

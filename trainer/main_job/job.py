@@ -209,6 +209,7 @@ class _Job:
                 updates=plan.updates,
                 lr=plan.lr,
                 warmup=plan.warmup_steps,
+                final_lr_share=plan.final_lr_share,
                 temperature=plan.temperature,
                 seed=self._plan.seed,
             )

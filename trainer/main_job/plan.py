@@ -63,6 +63,7 @@ class GrpoPlan(_Part):
     updates: Positive = 2
     lr: float = 4e-5
     warmup_steps: int = 3
+    final_lr_share: float = 1.0
     temperature: float = 1.0
 
 

@@ -1,8 +1,10 @@
-"""No leakage: nothing that tells the answer is where the agent can read it.
+"""No leakage: nothing that tells the answer is where the agent, or a program that it leaves behind, can read it.
 
 The needles are the instance's declared secrets and a canary planted in its truth. They are looked for as the agent: in
 every writable tree, in the commands and environments of processes, in names of files, inside archives and compressed
-streams at any offset (git objects included), and, once at each end of the levels, in every other file of the image.
+streams at any offset, in every object of a git store, and, once at each end of the levels, in every other file of the
+image. There too, a verifier is listened to while it grades: no secret may reach a program of the agent's, or a file
+that one could read.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import cast
 
 from metier.envs.core import ExecResult, Json, Sandbox, VerifierError
 
-from ..bench import Bench, Cell, found
+from ..bench import Bench, Cell, ends, found
 from ..certificate import Finding
 from . import search
 
@@ -29,11 +31,14 @@ _GREP = ("grep", "-rslaF", "-D", "skip", *_NOT_FILES, "-f", "-", "/")
 
 
 async def leakage(bench: Bench, cells: Sequence[Cell]) -> list[Finding]:
-    """Search the agent's sandbox as it is before the first call."""
-    whole = {cells[0], cells[-1]}
+    """Search the agent's sandbox as it is before the first call, and what its verifier says."""
+    whole = set(ends(cells))
 
     async def check(cell: Cell) -> list[Finding]:
-        return await _cell(bench, cell, whole=cell in whole)
+        findings = await _cell(bench, cell, whole=cell in whole)
+        if cell in whole:
+            findings += await _verifier(bench, cell)
+        return findings
 
     return await bench.each(cells, "leakage", check)
 
@@ -56,6 +61,22 @@ async def _cell(bench: Bench, cell: Cell, *, whole: bool) -> list[Finding]:
             findings.append(found(cell, f"{len(needles)} needles in the image", not hits, "; ".join(hits)))
     finally:
         await sandbox.close(reuse=False)  # it has seen the needles
+    return findings
+
+
+async def _verifier(bench: Bench, cell: Cell) -> list[Finding]:
+    """What it told its sandbox while it graded the oracle's artefacts and a mutant's."""
+    prepared = await bench.prepared(cell)
+    needles = [needle for needle in prepared.instance.secrets if len(needle.strip()) >= SHORTEST]
+    findings: list[Finding] = []
+    for name in filter(None, ("oracle", await bench.wrong_solution(cell))):
+        judged, told = await bench.heard(cell, name)
+        if judged.verdict is None:
+            continue  # another gate's finding
+        overheard = search.overheard(told.readable, [*needles, told.canary]) if told.ran_agent else []
+        what = f"the verifier tells nothing while it grades {name}"
+        sizes = f"{told.messages} messages; a program of the agent's {'ran' if told.ran_agent else 'never ran'}"
+        findings.append(found(cell, what, not overheard, "; ".join(overheard) or sizes))
     return findings
 
 

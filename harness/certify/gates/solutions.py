@@ -43,8 +43,11 @@ async def mutants(bench: Bench, cells: Sequence[Cell]) -> list[Finding]:
         wrong = prepared.family.mutants(prepared.instance)
         enough = len(wrong) >= FEWEST_MUTANTS
         findings = [found(cell, f"{len(wrong)} mutants", enough, f"there must be {FEWEST_MUTANTS} or more")]
+        best = 0.0
         for name, calls in wrong.items():
             played = await bench.play(cell, list(calls))
+            if played.reward and played.reward > best:
+                best, bench.partial[cell] = played.reward, name
             fails = played.verdict is not None and not played.verdict.passed
             findings.append(found(cell, f"mutant {name}", fails, played.words))
         return findings

@@ -1,0 +1,1 @@
+"""cad/StlPrintRepair: make a broken STL file printable without losing what it shows."""

@@ -1,0 +1,1 @@
+"""finance/ThreeStatement: build a linked three-statement model as a live workbook."""

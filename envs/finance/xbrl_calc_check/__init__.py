@@ -1,0 +1,1 @@
+"""finance/XbrlCalcCheck: make an XBRL filing agree with its statements and with its own calculations."""

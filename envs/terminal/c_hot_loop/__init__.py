@@ -1,0 +1,1 @@
+"""terminal/CHotLoop: cut the instruction count of a C kernel, exactly."""

@@ -1,0 +1,1 @@
+"""terminal/CMakeTargetRepair: repair the CMake targets and the package of a generated C++ project."""

@@ -1,0 +1,1 @@
+"""terminal/GitSecretPurge: remove leaked secrets from a repository's whole history, and keep the rest."""

@@ -1,0 +1,1 @@
+"""terminal/SqliteIndexPlan: choose indexes for a workload under a size limit."""

@@ -1,0 +1,231 @@
+"""What a command's result says, on every real backend: endings, limits of output and time, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from metier.envs.core import ConfigError, ExecResult, Sandbox
+
+from .claims import raises
+from .places import SandboxSuite
+
+EXEC = SandboxSuite("exec")
+
+KIB = 1024
+
+
+async def _processes(box: Sandbox) -> list[str]:
+    """Commands of the agent's processes, told by root."""
+    probe = (
+        "import os\n"
+        "for p in os.listdir('/proc'):\n"
+        "  if p.isdigit() and p not in ('1', str(os.getpid())):\n"
+        "    try:\n"
+        "      words = open(f'/proc/{p}/cmdline').read().replace('\\0', ' ')\n"
+        "    except OSError: continue\n"
+        "    if words: print(words)\n"
+    )
+    result = await box.exec(["python3", "-I", "-c", probe], timeout_s=10, user="root")
+    assert result.ok, result
+    return result.stdout.decode().splitlines()
+
+
+@EXEC.of_sandbox()
+async def success_is_exit_code_zero_with_both_streams(box: Sandbox) -> None:
+    result = await box.exec("echo out; echo err >&2", timeout_s=5)
+    assert (result.exit_code, result.signal, result.stdout, result.stderr) == (0, None, b"out\n", b"err\n")
+    assert result.ok
+    assert not (result.timed_out or result.oom_killed or result.background_open or result.cut_bytes)
+    assert 0 < result.duration_s < 5
+
+
+@EXEC.of_sandbox()
+async def exit_code_is_the_commands_own(box: Sandbox) -> None:
+    assert (await box.exec("exit 7", timeout_s=5)).exit_code == 7
+
+
+@EXEC.of_sandbox()
+async def a_signal_is_no_exit_code(box: Sandbox) -> None:
+    result = await box.exec("kill -SEGV $$", timeout_s=5)
+    assert (result.exit_code, result.signal) == (None, 11)
+
+
+@EXEC.of_sandbox()
+async def an_argument_list_meets_no_shell(box: Sandbox) -> None:
+    result = await box.exec(["printf", "%s", "$HOME && a  b"], timeout_s=5)
+    assert result.stdout == b"$HOME && a  b"
+
+
+@EXEC.of_sandbox(cases=[(["no-such-program"], 127), (["/etc/passwd"], 126)])
+async def what_cannot_start_is_told_like_a_shell_does(box: Sandbox, command: list[str], code: int) -> None:
+    result = await box.exec(command, timeout_s=5)
+    assert result.exit_code == code
+    assert command[0].encode() in result.stderr
+
+
+@EXEC.of_sandbox()
+async def missing_working_directory_is_an_observation(box: Sandbox) -> None:
+    result = await box.exec("true", timeout_s=5, cwd="/workspace/nowhere")
+    assert result.exit_code == 126
+    assert b"nowhere" in result.stderr
+
+
+@EXEC.of_sandbox()
+async def stdin_environment_and_directory_reach_the_command(box: Sandbox) -> None:
+    result = await box.exec("cat; echo $WHO; pwd", timeout_s=5, stdin=b"in\0\xff", env={"WHO": "Zoë"}, cwd="/tmp")
+    assert result.stdout == b"in\0\xff" + "Zoë\n/tmp\n".encode()
+
+
+@EXEC.of_sandbox()
+async def no_stdin_is_an_empty_one(box: Sandbox) -> None:
+    assert (await box.exec("cat", timeout_s=5)).stdout == b""
+
+
+@EXEC.of_sandbox()
+async def users_are_who_they_say(box: Sandbox) -> None:
+    agent = await box.exec("id -u; pwd", timeout_s=5)
+    root = await box.exec("id -u", timeout_s=5, user="root")
+    assert agent.stdout == b"1000\n/workspace\n"
+    assert root.stdout == b"0\n"
+
+
+@EXEC.of_sandbox()
+async def agent_has_no_capabilities(box: Sandbox) -> None:
+    result = await box.exec("grep -E 'Cap(Prm|Eff|Amb)|NoNewPrivs' /proc/self/status", timeout_s=5)
+    assert result.stdout.split() == [
+        b"CapPrm:",
+        b"0" * 16,
+        b"CapEff:",
+        b"0" * 16,
+        b"CapAmb:",
+        b"0" * 16,
+        b"NoNewPrivs:",
+        b"1",
+    ]
+
+
+@EXEC.of_sandbox()
+async def no_descriptor_is_inherited(box: Sandbox) -> None:
+    result = await box.exec(["python3", "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))"], timeout_s=5)
+    assert result.stdout == b"['0', '1', '2', '3']\n"  # 3 is the listing itself
+
+
+@EXEC.of_sandbox(cases=[-1, 0, 1, 2 * KIB * 9])
+async def output_keeps_head_and_tail_and_counts_the_rest(box: Sandbox, extra: int) -> None:
+    size = 2 * KIB + extra
+    script = f"import sys; data = bytes(i % 251 for i in range({size})); sys.stdout.buffer.write(data)"
+    result = await box.exec(["python3", "-c", script], timeout_s=10, output_kib=1)
+    data = bytes(i % 251 for i in range(size))
+    cut = max(0, extra)
+    assert result.cut_bytes == cut
+    if cut:
+        assert result.stdout == data[:KIB] + b"\n[... %d bytes cut ...]\n" % cut + data[-KIB:]
+    else:
+        assert result.stdout == data
+
+
+@EXEC.of_sandbox()
+async def both_streams_are_cut_each_for_itself(box: Sandbox) -> None:
+    result = await box.exec("head -c 5000 /dev/zero; head -c 6000 /dev/zero >&2", timeout_s=5, output_kib=1)
+    assert result.cut_bytes == (5000 - 2048) + (6000 - 2048)
+
+
+@EXEC.of_sandbox()
+async def bytes_come_as_they_are(box: Sandbox) -> None:
+    result = await box.exec("printf 'a\\0\\377'; printf '\\303'; sleep 0.05; printf '\\251'", timeout_s=5)
+    assert result.stdout == b"a\0\xff" + "é".encode()
+
+
+@EXEC.of_sandbox()
+async def a_flood_ends_in_time_and_memory(box: Sandbox) -> None:
+    result = await box.exec("head -c 300M /dev/zero", timeout_s=60)
+    assert result.ok
+    assert result.cut_bytes == 300 * KIB * KIB - 128 * KIB
+
+
+@EXEC.of_sandbox()
+async def a_long_script_is_no_argument(box: Sandbox) -> None:
+    result = await box.exec("#" + "x" * 300_000 + "\necho done", timeout_s=5)
+    assert result.stdout == b"done\n"
+
+
+@EXEC.of_sandbox()
+async def timeout_keeps_the_output_so_far(box: Sandbox) -> None:
+    result = await box.exec("echo early; sleep 60", timeout_s=0.5)
+    assert result.timed_out
+    assert not result.ok
+    assert result.stdout == b"early\n"
+    assert result.duration_s < 3
+
+
+STUBBORN = (
+    "import os, signal, time\n"
+    "for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(n, signal.SIG_IGN)\n"
+    "if os.fork() == 0:\n"
+    "  os.setsid()\n"
+    "  if os.fork() == 0:\n"
+    "    os.execve('/usr/bin/sleep', ['sleep', '987'], {env})\n"
+    "time.sleep(987)\n"
+)
+
+
+@EXEC.of_sandbox(cases=["os.environ", "{}"])
+async def timeout_kills_the_whole_tree(box: Sandbox, env: str) -> None:
+    began = time.monotonic()
+    result = await box.exec(["python3", "-c", STUBBORN.replace("{env}", env)], timeout_s=1)
+    assert result.timed_out
+    assert time.monotonic() - began <= 1 + 2.5
+    assert await _processes(box) == []
+
+
+@EXEC.of_sandbox()
+async def a_background_child_holds_nothing_up_and_lives(box: Sandbox) -> None:
+    result = await box.exec("(sleep 0.6; echo late > /workspace/late; echo late) & echo now", timeout_s=10)
+    assert result.stdout == b"now\n"
+    assert result.background_open
+    assert result.duration_s < 0.6
+    await asyncio.sleep(0.8)
+    assert await box.read("/workspace/late", max_bytes=10) == b"late\n"
+
+
+@EXEC.of_sandbox()
+async def orphans_are_reaped(box: Sandbox) -> None:
+    await box.exec("for i in $(seq 200); do (true &) ; done", timeout_s=20)
+    result = await box.exec("grep -l 'State:.Z' /proc/[0-9]*/status | wc -l", timeout_s=5)
+    assert result.stdout == b"0\n"
+
+
+@EXEC.of_sandbox()
+async def commands_run_side_by_side(box: Sandbox) -> None:
+    async def one(number: int) -> ExecResult:
+        return await box.exec(f"sleep 0.3; echo {number}", timeout_s=10)
+
+    began = time.monotonic()
+    results = await asyncio.gather(*(one(number) for number in range(8)))
+    assert [result.stdout for result in results] == [b"%d\n" % number for number in range(8)]
+    assert time.monotonic() - began < sum(result.duration_s for result in results) / 2
+
+
+@EXEC.of_sandbox()
+async def cancelling_ends_the_command(box: Sandbox) -> None:
+    task = asyncio.create_task(box.exec("sleep 654", timeout_s=60))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.5)
+    assert await _processes(box) == []
+
+
+@EXEC.of_sandbox()
+async def the_agent_cannot_kill_the_steward(box: Sandbox) -> None:
+    assaults = "for s in TERM INT HUP USR1 CHLD STOP KILL; do kill -$s 1; kill -$s -1 & done; sleep 0.2; kill -9 -1"
+    await asyncio.gather(*(box.exec(assaults, timeout_s=5) for _ in range(4)))
+    assert (await box.exec("echo alive", timeout_s=5)).stdout == b"alive\n"
+
+
+@EXEC.of_sandbox(cases=[{"timeout_s": 0.0}, {"timeout_s": 1.0, "output_kib": -1}])
+async def nonsense_limits_are_refused(box: Sandbox, bad: dict[str, float]) -> None:
+    with raises(ConfigError):
+        await box.exec("true", **bad)  # type: ignore[arg-type]

@@ -1,0 +1,188 @@
+"""What a sandbox withstands and what it leaves behind: resets, limits, losses. On every real backend."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from metier.envs.core import Capability, ConfigError, Sandbox, SandboxSpec
+
+from .claims import raises
+from .places import Place, SandboxSuite
+
+ISOLATION = SandboxSuite("isolation")
+
+IPC = "import ctypes; c = ctypes.CDLL(None); c.shmget(12, 4096, 0o1666); c.msgget(77, 0o1666); c.semget(78, 1, 0o1666)"
+QUEUE = "import ctypes; ctypes.CDLL('librt.so.1').mq_open(b'/q', 0o102, 0o666, None)"
+DEEP = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+MESS = {
+    "files": "mkdir -p a /tmp/b /dev/shm/c; echo x > a/f; echo y > /tmp/b/g; echo z > /dev/shm/c/h",
+    "locked folders": "mkdir -p a/b/c; echo x > a/b/c/f; chmod 000 a/b/c a/b a; mkdir t; chmod 000 /workspace",
+    "a deep tree": f'python3 -c "{DEEP}"',
+    "processes": "setsid sleep 500 & setsid sh -c 'trap \"\" TERM INT HUP; while true; do sleep 1; done' & disown -a",
+    "System V IPC": f'python3 -c "{IPC}"',
+    "message queues": f'python3 -c "{QUEUE}"',
+    "names": "touch -- -rf $'new\\nline' '*' ' '; mkdir -p 'sub dir/…'",
+}
+TRACES = (
+    "ls -A /workspace /dev/shm /dev/mqueue; ls -A /tmp; tail -n +2 -q /proc/sysvipc/*; "
+    "ps -eo uid,comm | grep -c '^ *1000'; stat -c '%a %u' /workspace /tmp"
+)
+
+
+@ISOLATION.of_backend(cases=MESS)
+async def nothing_of_one_agent_reaches_the_next(place: Place, mess: str) -> None:
+    async with place.box() as sandbox:
+        clean = (await sandbox.exec(TRACES, timeout_s=10)).stdout
+    async with place.box() as sandbox:
+        assert (await sandbox.exec(mess, timeout_s=20)).exit_code == 0
+        # the one that locked its working directory can start nothing there any more
+        assert (await sandbox.exec("echo x", timeout_s=5, session="shell")).exit_code in (0, 126)
+    async with place.box() as sandbox:
+        assert (await sandbox.exec(TRACES, timeout_s=10)).stdout == clean
+
+
+@ISOLATION.of_backend(needs=Capability.RESET_IN_PLACE)
+async def a_reset_sandbox_is_used_again(place: Place) -> None:
+    async with place.box() as sandbox:
+        await sandbox.exec(MESS["files"], timeout_s=5)
+        first = sandbox.id
+    async with place.box() as sandbox:
+        assert sandbox.id == first
+
+
+@ISOLATION.of_backend()
+async def a_verifier_that_ran_the_agents_program_is_not_used_again(place: Place) -> None:
+    verifier = SandboxSpec(image=place.spec.image, memory_mb=256, writable_mb=place.spec.writable_mb, verifier=True)
+    async with place.box(verifier) as sandbox:
+        await sandbox.exec("true", timeout_s=5)
+        first = sandbox.id
+    async with place.box(verifier) as sandbox:
+        assert sandbox.id != first
+
+
+@ISOLATION.of_sandbox()
+async def there_is_no_network(box: Sandbox) -> None:
+    # looked at, not tried: no interface but loopback, no route to anywhere
+    source = (
+        "import socket\n"
+        "print(sorted(name for _, name in socket.if_nameindex() if not name.startswith(('tunl', 'sit', 'ip6tnl'))))\n"
+        "print(len(open('/proc/net/route').read().splitlines()) - 1)\n"
+    )
+    result = await box.exec(["python3", "-c", source], timeout_s=20)
+    assert result.stdout.split() in ([b"['lo']", b"0"], [b"['lo']", b"-1"])
+
+
+@ISOLATION.of_sandbox()
+async def the_system_is_read_only(box: Sandbox) -> None:
+    result = await box.exec(
+        "for d in / /etc /usr/bin /run /var/tmp /opt /proc/sys/kernel; do touch $d/x 2>/dev/null && echo $d; done",
+        timeout_s=5,
+    )
+    assert result.stdout == b""
+
+
+@ISOLATION.of_sandbox()
+async def what_the_agent_must_not_do_is_refused(box: Sandbox) -> None:
+    limits = "import resource as r; r.prlimit(1, r.RLIMIT_NOFILE, (1, 1))"
+    for command in ("mount -t tmpfs x /mnt", "unshare -U true", "chroot / true", f"python3 -c '{limits}'"):
+        assert (await box.exec(command, timeout_s=5)).exit_code != 0, command
+
+
+@ISOLATION.of_sandbox()
+async def the_stewards_side_is_out_of_reach(box: Sandbox) -> None:
+    if (await box.exec("id -u", timeout_s=5, user="root")).stdout != b"0\n":
+        return
+    for path in ("/proc/1/environ", "/proc/1/mem", "/run/metier-home", "/proc/1/fd"):
+        result = await box.exec(f"cat {path}/* || cat {path}", timeout_s=5)
+        assert result.exit_code != 0, path
+
+
+@ISOLATION.of_sandbox(needs=Capability.MEMORY_LIMIT)
+async def a_memory_hog_is_an_observation(box: Sandbox) -> None:
+    result = await box.exec(["python3", "-c", "x = bytearray(1 << 31); print('had it')"], timeout_s=30)
+    assert b"had it" not in result.stdout
+    assert result.signal == 9
+    assert result.oom_killed
+    assert (await box.exec("echo alive", timeout_s=10)).stdout == b"alive\n"
+
+
+@ISOLATION.of_sandbox(needs=Capability.MEMORY_LIMIT)
+async def a_memory_hog_in_a_session_costs_the_session_only(box: Sandbox) -> None:
+    result = await box.exec("x = bytearray(1 << 31)", timeout_s=30, session="python")
+    assert result.oom_killed
+    assert (await box.exec("1 + 1", timeout_s=20, session="python")).stdout == b"2\n"
+
+
+@ISOLATION.of_backend(needs=Capability.PIDS_LIMIT)
+async def a_fork_bomb_is_contained_and_cleared(place: Place) -> None:
+    async with place.box() as sandbox:
+        bomb = "import os, time\nwhile True:\n  try: os.fork()\n  except OSError: time.sleep(0.01)\n"
+        result = await sandbox.exec(["python3", "-c", bomb], timeout_s=1)
+        assert result.timed_out
+        assert result.duration_s < 1 + 2.5 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        await sandbox.exec(f"setsid python3 -c '{bomb}' >/dev/null 2>&1 &", timeout_s=5)
+        await asyncio.sleep(0.5)
+        full = await sandbox.exec("true", timeout_s=5)
+        assert full.exit_code in (0, 126)
+        if full.exit_code == 126:
+            assert b"process limit" in full.stderr
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    async with place.box() as sandbox:
+        assert (await sandbox.exec("ps -eo uid | grep -c 1000", timeout_s=5)).stdout in (b"3\n", b"4\n")
+
+
+@ISOLATION.of_sandbox()
+async def a_full_disk_is_an_observation(box: Sandbox) -> None:
+    result = await box.exec("head -c 200M /dev/zero > f || echo full; ls -s f | cut -d' ' -f1", timeout_s=20)
+    assert b"full" in result.stdout
+    fill = (
+        "import os\n"
+        "os.remove('f')\n"
+        "for i in range(300_000):\n"
+        "  try: open(f'n{i}', 'x').close()\n"
+        "  except OSError: break\n"
+        "print(i)"
+    )
+    result = await box.exec(["python3", "-c", fill], timeout_s=60)
+    assert int(result.stdout) < 299_999
+    assert (await box.exec("echo alive", timeout_s=5)).stdout == b"alive\n"
+
+
+@ISOLATION.of_backend(
+    cases=[
+        ({"requires": frozenset({Capability.GPU})}, "gpu"),
+        ({"gpus": 1}, "gpu"),
+        ({"allow_hosts": ("example.invalid",)}, "allowlist"),
+        ({"writable_mb": {"/workspace": 400}}, "half"),
+        ({"writable_mb": {}}, "half"),
+    ]
+)
+async def what_cannot_be_promised_is_refused(place: Place, change: dict[str, object], word: str) -> None:
+    fields = {"image": place.spec.image, "memory_mb": 256, "writable_mb": place.spec.writable_mb, **change}
+    with raises(ConfigError, match=word):
+        await place.backend.acquire(SandboxSpec(**fields), deadline=place.soon())  # type: ignore[arg-type]
+
+
+@ISOLATION.of_backend()
+async def closing_twice_is_fine_and_a_closed_sandbox_is_lost(place: Place) -> None:
+    sandbox = await place.backend.acquire(place.spec, deadline=place.soon())
+    await asyncio.gather(sandbox.close(reuse=False), sandbox.close())
+    await sandbox.close()
+    with raises(ConnectionError):
+        await sandbox.exec("true", timeout_s=5)
+
+
+@ISOLATION.of_backend()
+async def cancelling_an_acquire_leaves_nothing(place: Place) -> None:
+    spec = SandboxSpec(image=place.spec.image, memory_mb=250, writable_mb={"/workspace": 16})
+    for wait_s in (0.0, 0.01, 0.05, 0.1):
+        task = asyncio.create_task(place.backend.acquire(spec, deadline=place.soon()))
+        await asyncio.sleep(wait_s)
+        task.cancel()
+        with raises(asyncio.CancelledError):
+            await task
+    async with place.box(spec) as sandbox:
+        assert (await sandbox.exec("true", timeout_s=5)).ok

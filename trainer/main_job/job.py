@@ -210,6 +210,7 @@ class _Job:
                 lr=plan.lr,
                 warmup=plan.warmup_steps,
                 final_lr_share=plan.final_lr_share,
+                baseline=plan.baseline,
                 temperature=plan.temperature,
                 seed=self._plan.seed,
             )

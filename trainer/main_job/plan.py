@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from metier.envs.core import ConfigError
 
+from ..advantages import GroupBaseline
+
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -64,6 +66,7 @@ class GrpoPlan(_Part):
     lr: float = 4e-5
     warmup_steps: int = 3
     final_lr_share: float = 1.0
+    baseline: GroupBaseline = GroupBaseline.GRPO
     temperature: float = 1.0
 
 

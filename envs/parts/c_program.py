@@ -107,7 +107,7 @@ async def measure(sandbox: Sandbox, programs: Sequence[Program], *, timeout_s: f
     """
     # the probe runs as root and takes the agent's rights on for what is the agent's: the sandbox must know of that
     await sandbox.exec(["true"], user="agent", timeout_s=10)
-    source = files(__package__).joinpath(_TOLD).read_text()
+    source = files(__package__ or "").joinpath(_TOLD).read_text()
     payload: Any = {"programs": [_told(program) for program in programs]}
     result = await run_probe(sandbox, source, payload, timeout_s=timeout_s, output_kib=8192)
     if not isinstance(result.value, list):

@@ -77,6 +77,7 @@ def _beside(region: Region, above: Region | None, rng: Rng) -> Iterator[Corner]:
     xs, ys = zip(*region.ring, strict=True)
     for end in (end for span in region.solid for end in span):
         for _ in range(_PER_FACE):
+            x, y = xs[0], ys[0]
             for _ in range(200):
                 x = min(xs) + rng.fraction() * (max(xs) - min(xs))
                 y = min(ys) + rng.fraction() * (max(ys) - min(ys))

@@ -81,7 +81,8 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         Raises:
             SandboxError, VerifierError: infrastructure failed; there is no reward, and the episode is over.
         """
-        return tuple(call(self._member.step(action)))
+        observation, reward, terminated, truncated, info = call(self._member.step(action))
+        return observation, reward, terminated, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]  # narrower than gymnasium's union
         """The trade's picture: the last viewport or drawing; in text trades the terminal screen."""

@@ -129,8 +129,9 @@ class Member:
         if step_s is not None:
             episode.deadline = self._patience.within(step_s, "step_s", "make_vec")
         hard = Deadline.after(tool_s + limits.verify_s + _GRADING_S, limit="step_s", set_by=self.entry.id)
+        clock = asyncio.timeout(hard.left_s())
         try:
-            async with asyncio.timeout(hard.left_s()) as clock:
+            async with clock:
                 step = await episode.step(call)
         except TimeoutError as error:
             if clock.expired():

@@ -42,10 +42,15 @@ class ToolCallSpace(gymnasium.Space[dict[str, Json]]):
     def __init__(self, specs: Sequence[ToolSpec], seed: int | None = None) -> None:
         super().__init__(shape=None, dtype=None, seed=seed)
         self.specs = tuple(specs)
-        self._validators: dict[str, Any] = {}
-        for spec in specs:
-            schema: Any = spec.parameters
-            self._validators[spec.name] = jsonschema.Draft202012Validator(schema)
+        self._validators = _validators(self.specs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the validators, which do not travel; they follow from the specs."""
+        return {name: value for name, value in self.__dict__.items() if name != "_validators"}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._validators = _validators(self.specs)
 
     @property
     def tools(self) -> list[dict[str, Json]]:
@@ -105,3 +110,8 @@ class ToolCallSpace(gymnasium.Space[dict[str, Json]]):
 
     def __repr__(self) -> str:
         return f"ToolCallSpace({', '.join(spec.name for spec in self.specs)})"
+
+
+def _validators(specs: Sequence[ToolSpec]) -> dict[str, Any]:
+    schemas: dict[str, Any] = {spec.name: spec.parameters for spec in specs}
+    return {name: jsonschema.Draft202012Validator(schema) for name, schema in schemas.items()}

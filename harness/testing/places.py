@@ -14,6 +14,8 @@ from .claims import Suite
 
 SPEC = SandboxSpec(image="terminal-python", memory_mb=256, pids=64, writable_mb={"/workspace": 64, "/tmp": 32})
 """What the claims' sandboxes are: small, on an image with bash, Python and procps."""
+SOON_S = 30.0
+"""In time, on a busy machine too: what would fail takes a minute or for ever."""
 
 
 @dataclass(frozen=True, slots=True)

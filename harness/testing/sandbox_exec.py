@@ -8,7 +8,7 @@ import time
 from metier.envs.core import ConfigError, ExecResult, Sandbox
 
 from .claims import raises
-from .places import SandboxSuite
+from .places import SOON_S, SandboxSuite
 
 EXEC = SandboxSuite("exec")
 
@@ -156,7 +156,7 @@ async def timeout_keeps_the_output_so_far(box: Sandbox) -> None:
     assert result.timed_out
     assert not result.ok
     assert result.stdout == b"early\n"
-    assert result.duration_s < 3
+    assert result.duration_s < SOON_S
 
 
 STUBBORN = (
@@ -175,18 +175,18 @@ async def timeout_kills_the_whole_tree(box: Sandbox, env: str) -> None:
     began = time.monotonic()
     result = await box.exec(["python3", "-c", STUBBORN.replace("{env}", env)], timeout_s=1)
     assert result.timed_out
-    assert time.monotonic() - began <= 1 + 2.5
+    assert time.monotonic() - began < SOON_S
     assert await _processes(box) == []
 
 
 @EXEC.of_sandbox()
 async def a_background_child_holds_nothing_up_and_lives(box: Sandbox) -> None:
-    result = await box.exec("(sleep 0.6; echo late > /workspace/late; echo late) & echo now", timeout_s=10)
+    result = await box.exec("(sleep 2; echo late > /workspace/late; echo late) & echo now", timeout_s=10)
     assert result.stdout == b"now\n"
     assert result.background_open
-    assert result.duration_s < 0.6
-    await asyncio.sleep(0.8)
-    assert await box.read("/workspace/late", max_bytes=10) == b"late\n"
+    assert result.duration_s < 2
+    waited = await box.exec("until [ -s /workspace/late ]; do sleep 0.1; done; cat /workspace/late", timeout_s=SOON_S)
+    assert waited.stdout == b"late\n"
 
 
 @EXEC.of_sandbox()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 
 from metier.envs.core import Capability, ConfigError, Sandbox, SandboxSpec
 
 from .claims import raises
-from .places import Place, SandboxSuite
+from .places import SOON_S, Place, SandboxSuite
 
 ISOLATION = SandboxSuite("isolation")
 
@@ -27,7 +26,7 @@ MESS = {
 }
 TRACES = (
     "ls -A /workspace /dev/shm /dev/mqueue; ls -A /tmp; tail -n +2 -q /proc/sysvipc/*; "
-    "ps -eo uid,comm | grep -c '^ *1000'; stat -c '%a %u' /workspace /tmp"
+    "seen=$(ps -eo uid,comm); echo \"$seen\" | grep -c '^ *1000'; stat -c '%a %u' /workspace /tmp"
 )
 
 
@@ -121,7 +120,7 @@ async def a_fork_bomb_is_contained_and_cleared(place: Place) -> None:
         bomb = "import os, time\nwhile True:\n  try: os.fork()\n  except OSError: time.sleep(0.01)\n"
         result = await sandbox.exec(["python3", "-c", bomb], timeout_s=1)
         assert result.timed_out
-        assert result.duration_s < 1 + 2.5 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        assert result.duration_s < SOON_S
         await sandbox.exec(f"setsid python3 -c '{bomb}' >/dev/null 2>&1 &", timeout_s=5)
         await asyncio.sleep(0.5)
         full = await sandbox.exec("true", timeout_s=5)
@@ -129,9 +128,9 @@ async def a_fork_bomb_is_contained_and_cleared(place: Place) -> None:
         if full.exit_code == 126:
             assert b"process limit" in full.stderr
         began = time.monotonic()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < SOON_S
     async with place.box() as sandbox:
-        assert (await sandbox.exec("ps -eo uid | grep -c 1000", timeout_s=5)).stdout in (b"3\n", b"4\n")
+        assert b"os.fork" not in (await sandbox.exec("ps -u 1000 -o args=", timeout_s=5)).stdout
 
 
 @ISOLATION.of_sandbox()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from metier.envs.core import ConfigError, ExecResult, Sandbox
 
 from .claims import raises
-from .places import SandboxSuite
+from .places import SOON_S, SandboxSuite
 
 SESSIONS = SandboxSuite("sessions")
 
@@ -73,7 +74,7 @@ async def shell_timeout_interrupts_and_keeps_the_session(box: Sandbox) -> None:
     assert result.timed_out
     assert result.stdout == b"early\n"
     assert b"interrupted" in result.stderr
-    assert result.duration_s < 1.5
+    assert result.duration_s < SOON_S
     assert (await shell(box, "echo $kept")).stdout == b"yes\n"
 
 
@@ -83,7 +84,7 @@ async def shell_timeout_kills_what_does_not_yield(box: Sandbox) -> None:
     result = await shell(box, "kept=yes; while true; do setsid sleep 60; done", timeout_s=0.5)
     assert result.timed_out
     assert b"starts a new one" in result.stderr
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < SOON_S
     assert (await shell(box, "echo -$kept-; ps -eo comm | grep -c sleep")).stdout == b"--\n0\n"
 
 
@@ -204,12 +205,15 @@ async def sessions_end_with_a_kill_of_all(box: Sandbox) -> None:
 
 
 @SESSIONS.of_sandbox()
-async def a_session_step_is_fast(box: Sandbox) -> None:
+async def a_session_step_costs_less_than_a_command_of_its_own(box: Sandbox) -> None:
     await shell(box, "true")
-    times = []
-    for _ in range(50):
+
+    async def seconds(command: Callable[[], Awaitable[object]]) -> float:
         began = time.perf_counter()
-        await shell(box, "true")
-        times.append(time.perf_counter() - began)
-    # an order of magnitude under a docker exec, whatever else the machine does
-    assert sorted(times)[10] < 0.01, f"{sorted(times)}"
+        await command()
+        return time.perf_counter() - began
+
+    steps = [await seconds(lambda: shell(box, "true")) for _ in range(50)]
+    own = [await seconds(lambda: box.exec("true", timeout_s=10)) for _ in range(20)]
+    # the best of each, which other work on the machine does not lengthen
+    assert min(steps) < min(own), f"{min(steps)} s in a session, {min(own)} s as a command of its own"

@@ -1,8 +1,8 @@
 """The environment that training on a few cores needs, which must stand before the process starts.
 
 - OpenMP threads that wait without spinning: engine, learner and sandboxes share the cores.
-- jemalloc with huge pages and a bounded decay, where Debian's libjemalloc2 is installed: an update then takes 0.14 M page
-  faults instead of 0.82 M; without a bound on decay the resident set grows without end.
+- jemalloc with huge pages and a bounded decay, where Debian's libjemalloc2 is installed: an update then takes 0.14 M
+  page faults instead of 0.82 M; without a bound on decay the resident set grows without end.
 - the libraries' own chatter off, so that the job's progress can be read.
 """
 

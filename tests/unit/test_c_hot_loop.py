@@ -10,18 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metier.envs.core import HashRng, Instance, instance_rng
+from metier.envs.core import HashRng, Instance, VerifierError, instance_rng
 from metier.envs.parts.c_program import Ended, Measured
 from metier.envs.parts.callgrind import counted
 from metier.envs.registry import render_brief
 from metier.envs.terminal.c_hot_loop import driver
 from metier.envs.terminal.c_hot_loop.family import CHotLoop
-from metier.envs.terminal.c_hot_loop.grading import KERNELS, exactness, examine, progress
+from metier.envs.terminal.c_hot_loop.grading import KERNELS, economy, exactness, examine, progress
 from metier.envs.terminal.c_hot_loop.kernel import Kernel
 
 ENV_ID = "terminal/CHotLoop-v0"
 LEVELS = range(5)
 FAMILY = CHotLoop()
+COUNT = "==12== Callgrind\n==12== Collected : 1234\n"
 
 
 def made(level: int, seed: int) -> Instance:
@@ -109,7 +110,8 @@ def test_progress_lies_between_the_marks_and_never_falls_with_fewer_instructions
 def test_only_exact_bytes_pass_the_gate() -> None:
     exam = examine(made(1, 0).truth, HashRng(b"hidden"))
     right = [ended(wanted) for wanted in exam.expected]
-    assert exactness(exam, Measured(runs=tuple(right))).score == 1.0
+    ours = Measured(runs=tuple(right))
+    assert exactness(exam, ours, ours).score == 1.0
     for bad in (
         ended(b""),
         ended(exam.expected[-1] + b"\0"),
@@ -117,8 +119,20 @@ def test_only_exact_bytes_pass_the_gate() -> None:
         ended(late=True),
         None,
     ):
-        assert exactness(exam, Measured(runs=(*right[:-1], bad))).score == 0.0
-    assert exactness(exam, Measured(runs=(), failure="does not build")).score == 0.0
+        assert exactness(exam, ours, Measured(runs=(*right[:-1], bad))).score == 0.0
+    assert exactness(exam, ours, Measured(runs=(), failure="does not build")).score == 0.0
+
+
+def test_a_naive_kernel_that_runs_out_of_time_is_our_own_fault() -> None:
+    exam = examine(made(1, 0).truth, HashRng(b"hidden"))
+    right = [ended(wanted) for wanted in exam.expected]
+    starved = Measured(runs=(*right[:-1], ended(late=True)))
+    with pytest.raises(VerifierError):
+        exactness(exam, starved, starved)
+    measured = [Measured(runs=(ended(log=COUNT), ended(log=COUNT)))] * 4
+    measured[1] = Measured(runs=(ended(log=COUNT), ended(late=True)))
+    with pytest.raises(VerifierError):
+        economy(exam, measured, 1.35)
 
 
 def test_held_out_inputs_follow_the_hidden_stream() -> None:
@@ -128,7 +142,7 @@ def test_held_out_inputs_follow_the_hidden_stream() -> None:
 
 
 def test_a_count_is_that_of_one_process_that_ended_well() -> None:
-    one = "==12== Callgrind\n==12== Collected : 1234\n"
+    one = COUNT
     assert counted(ended(b"x", log=one)).instructions == 1234
     assert counted(ended(b"x", log=one + "==13== Collected : 5\n")).instructions is None
     assert counted(ended(b"x", log="")).instructions is None

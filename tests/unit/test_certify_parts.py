@@ -33,9 +33,9 @@ LEAP = datetime.datetime(2028, 2, 29, 12, tzinfo=datetime.UTC).timestamp()
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.syspath_prepend(str(FIXTURES))
-    registry.add_registry(FIXTURES / "planted" / "registry.yaml")
-    yield "test/Planted-v0"
-    registry._known.cache_clear()
+    (added,) = registry.add_registry(FIXTURES / "planted" / "registry.yaml")
+    yield added
+    del registry._known().entries[added]
 
 
 def collected(**files: bytes) -> Collected:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,8 @@ def metier(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_ls_lists_every_environment_as_json() -> None:
     done = metier("ls", "--all", "--json")
     assert done.returncode == 0, done.stderr
-    assert [entry["id"] for entry in json.loads(done.stdout)] == registry.ids()
+    ours = registry.sources()[registry.registry_path()]  # tests add registries of their own to this process
+    assert [entry["id"] for entry in json.loads(done.stdout)][: len(ours)] == ours
 
 
 def test_info_shows_the_brief_of_an_instance() -> None:
@@ -48,6 +50,34 @@ def test_a_mistake_is_one_line_that_says_what_to_do(arguments: tuple[str, ...], 
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_new_family_keeps_the_contract_and_the_style(tmp_path: Path) -> None:
+    package = tmp_path / "acme_tasks"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    done = metier("new", "acme/InvoiceMatch", "--into", str(package), "--json")
+    assert done.returncode == 0, done.stderr
+    assert (package / "invoice_match" / "instruction.md").is_file()
+    again = metier("new", "acme/InvoiceMatch", "--into", str(package))
+    assert again.returncode == 2 and "is there already" in again.stderr
+    code = """
+import asyncio, metier
+from metier.harness.testing import FAMILY, Specimen, run_suite
+metier.register_environments("acme_tasks/registry.yaml")
+outcomes = asyncio.run(run_suite(FAMILY, Specimen.of("acme/InvoiceMatch-v0")))
+assert all(one.held for one in outcomes), [one for one in outcomes if not one.held]
+"""
+    held = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert held.returncode == 0, held.stderr
+    settings = Path(__file__).parents[2] / "pyproject.toml"
+    checked = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--config", str(settings), str(package)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_help_has_examples() -> None:

@@ -78,7 +78,7 @@ class NonManifoldRepair(Family):
             "points": clean.points,
             "faces": clean.faces,
             "zones": clean.zones,
-            "uvs": [grading.uv_of(clean, face) for face in range(len(clean.faces))],
+            "uvs": grading.uvs_of(clean),
         }
         return {"rebuilt_and_moved": _calls(truth, tools.rebuilt(truth["thing"], known))}
 
@@ -102,7 +102,7 @@ class NonManifoldRepair(Family):
             "kept": truth["kept"],
             "samples": grading.samples(clean, truth["patches"], hidden.child("samples")),
             "materials": [materials[zone] for zone in clean.zones] if materials else None,
-            "uvs": [grading.uv_of(clean, face) for face in range(len(clean.faces))] if materials else None,
+            "uvs": grading.uvs_of(clean) if materials else None,
         }
         found = await grading.measure(sandbox, question)
         failure = found.get("failure", "")
@@ -140,11 +140,12 @@ def _voids(truth: Mapping[str, Any]) -> int:
 
 def _scene_json(case: Case) -> bytes:
     patient, clean = case.patient, case.patient.clean
+    wanted = grading.uvs_of(clean)
     uvs: list[list[tuple[float, float]]] = []
     for face in patient.faces:
         known: dict[int, tuple[float, float]] = {}
         if face.origin >= 0:
-            known = dict(zip(clean.faces[face.origin], grading.uv_of(clean, face.origin), strict=True))
+            known = dict(zip(clean.faces[face.origin], wanted[face.origin], strict=True))
         places = {clean.points[corner]: uv for corner, uv in known.items()}
         uvs.append([known.get(c, places.get(patient.points[c], (0.0, 0.0))) for c in face.corners])
     scene = {

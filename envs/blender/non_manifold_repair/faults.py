@@ -111,7 +111,7 @@ def needle(patient: Patient) -> bool:
     if not found:
         return False
     a, b, near, far = found
-    reach = 2e-5 * patient.clean.size()
+    reach = 2e-5 * patient.size
     m = patient.add_point(
         along(patient.clean.points[a], unit(minus(patient.clean.points[b], patient.clean.points[a])), reach)
     )
@@ -159,7 +159,7 @@ def strays(patient: Patient) -> bool:
         place = (x0 + (x1 - x0) * shares[0], y0 + (y1 - y0) * shares[1], z0 + (z1 - z0) * shares[2])
         lone = patient.add_point(place)
         if patient.rng.integer(0, 1):
-            other = patient.add_point(along(place, (0.3, 0.5, 0.8), 0.04 * patient.clean.size()))
+            other = patient.add_point(along(place, (0.3, 0.5, 0.8), 0.04 * patient.size))
             patient.edges.append((lone, other))
     return True
 
@@ -167,9 +167,9 @@ def strays(patient: Patient) -> bool:
 def debris(patient: Patient) -> bool:
     """Small closed bits beside and within the thing."""
     (_, y0, z0), (x1, y1, z1) = patient.clean.bounds()
-    reach = 0.012 * patient.clean.size()
+    reach = 0.012 * patient.size
     for side in range(patient.rng.integer(2, 4)):
-        out = 0.06 * patient.clean.size()
+        out = 0.06 * patient.size
         place = (
             x1 + out * (1 + side),
             y0 + (y1 - y0) * patient.rng.fraction(),
@@ -196,7 +196,7 @@ def spike(patient: Patient) -> bool:
         if hit is None:
             continue
         far, wall = hit
-        size = patient.clean.size()
+        size = patient.size
         if not 0.01 * size < far < 0.35 * size or wall in patient.taken or wall in twins:
             continue
         patient.take(faces, twins=True)
@@ -279,10 +279,14 @@ def _inner_quads(patient: Patient) -> list[Face]:
 def _first_hit(patient: Patient, at: Point, heading: Point, own: set[int]) -> tuple[float, int] | None:
     """How far a ray goes before it meets a face that is not its own, and which (Moeller and Trumbore, 1997)."""
     best: tuple[float, int] | None = None
+    aside = cross(heading, (0.0, 0.0, 1.0) if abs(heading[2]) < 0.9 else (1.0, 0.0, 0.0))
     for index, face in enumerate(patient.clean.faces):
         if index in own:
             continue
         corners = [patient.clean.points[corner] for corner in face]
+        heights = [dot(aside, minus(corner, at)) for corner in corners]
+        if min(heights) > 0 or max(heights) < 0:
+            continue  # all of it on one side of the ray
         for b, c in itertools.pairwise(corners[1:]):
             e1, e2 = minus(b, corners[0]), minus(c, corners[0])
             p = cross(heading, e2)

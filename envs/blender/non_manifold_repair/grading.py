@@ -30,13 +30,18 @@ _COUNTS = {
 }
 
 
-def uv_of(clean: PolyMesh, face: int) -> list[tuple[float, float]]:
-    """The texture coordinates of a face's corners: its plane's, the zones side by side."""
+def uvs_of(clean: PolyMesh) -> list[list[tuple[float, float]]]:
+    """The texture coordinates of every face's corners: its plane's, the zones side by side."""
+    scale = 0.8 / clean.size()
+    return [_uv(clean, face, scale) for face in range(len(clean.faces))]
+
+
+def _uv(clean: PolyMesh, face: int, scale: float) -> list[tuple[float, float]]:
     corners = [clean.points[index] for index in clean.faces[face]]
     normal = normal_of(corners)
     axis = max(range(3), key=lambda k: abs(normal[k]))
     u, v = (k for k in range(3) if k != axis)
-    scale, shift = 0.8 / clean.size(), 0.37 * clean.zones[face] + 0.11 * axis
+    shift = 0.37 * clean.zones[face] + 0.11 * axis
     return [(round(p[u] * scale + shift, 5), round(p[v] * scale + shift, 5)) for p in corners]
 
 

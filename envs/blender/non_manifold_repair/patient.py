@@ -48,8 +48,11 @@ class Patient:
     """Point → the clean faces at it."""
     twins: dict[int, int] = field(default_factory=dict[int, int])
     """Clean face → its mirror image."""
+    size: float = field(init=False)
+    """Of the clean mesh."""
 
     def __post_init__(self) -> None:
+        self.size = self.clean.size()
         self.points = list(self.clean.points)
         self.faces = [BrokenFace(corners=face, origin=index) for index, face in enumerate(self.clean.faces)]
         around: dict[int, set[int]] = defaultdict(set)
@@ -64,7 +67,7 @@ class Patient:
                 self.twins[index] = middles.get(self._key(there), index)
 
     def _key(self, point: Point) -> tuple[int, int, int]:
-        step = 2e-4 * self.clean.size()
+        step = 2e-4 * self.size
         return (round(point[0] / step), round(point[1] / step), round(point[2] / step))
 
     def _mirrored(self, point: Point) -> Point:
@@ -130,14 +133,14 @@ class Patient:
         border = [self.clean.points[index] for index in loop]
         normal, middle = normal_of(border), mean(border)
         points = {corner for face in patch for corner in self.clean.faces[face]}
-        return max(abs(dot(normal, minus(self.clean.points[p], middle))) for p in points) / self.clean.size()
+        return max(abs(dot(normal, minus(self.clean.points[p], middle))) for p in points) / self.size
 
     def clearance(self, patch: Sequence[int], loop: Sequence[int]) -> float:
         """From the middle of the patch to its outline, as a share of the size."""
         centre = mean([self.clean.middle(self.clean.faces[face]) for face in patch])
         border = [self.clean.points[index] for index in loop]
         return min(_to_segment(centre, a, b) for a, b in zip(border, [*border[1:], border[0]], strict=True)) / (
-            self.clean.size()
+            self.size
         )
 
     def drop(self, patch: Iterable[int]) -> None:

@@ -27,7 +27,7 @@ def evaluated(item, limit=20_000):
     shown = item.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = shown.to_mesh()
     if len(mesh.vertices) > limit or len(mesh.polygons) > limit:
-        return None, None, None
+        return None
     points = np.empty(len(mesh.vertices) * 3)
     mesh.vertices.foreach_get("co", points)
     faces = [tuple(polygon.vertices) for polygon in mesh.polygons]
@@ -51,9 +51,10 @@ def in_view(item):
 
 
 def object_facts(item, model):
-    points, faces, matrix = evaluated(item)
-    if points is None:
+    shape = evaluated(item)
+    if shape is None:
         return {"same_mesh": False}, None
+    points, faces, matrix = shape
     turn = matrix[:3, :3]
     lengths = np.linalg.norm(turn, axis=0)
     world = points @ turn.T + matrix[:3, 3]
@@ -171,11 +172,11 @@ def stage_facts(question):
         if item is None or item.type != "MESH":
             rooms[name] = False
             continue
-        points, faces, matrix = evaluated(item)
+        shape = evaluated(item)
         rooms[name] = bool(
-            points is not None
-            and same_mesh(points, faces, question["room"][name])
-            and np.abs(matrix - np.eye(4)).max() < 1e-5
+            shape is not None
+            and same_mesh(shape[0], shape[1], question["room"][name])
+            and np.abs(shape[2] - np.eye(4)).max() < 1e-5
         )
     view = None
     if camera is not None and camera.type == "CAMERA" and scene.camera == camera:

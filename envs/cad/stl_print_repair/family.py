@@ -62,6 +62,7 @@ class StlPrintRepair(Family):
                 "bodies": [body.to_json() for body in gadget.bodies],
                 "corner": list(corner),
                 "pose": spoiled.pose.to_json(),
+                "faults": list(spoiled.faults),
                 "volume_mm3": exact[0],
                 "surface_mm2": exact[1],
             },

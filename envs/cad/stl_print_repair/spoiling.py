@@ -27,6 +27,19 @@ _LYING = (
 _STANDING = (((1, 0, 2), (-1, 1, 1)), ((0, 1, 2), (-1, -1, 1)), ((1, 0, 2), (1, -1, 1)))
 
 
+_GAPS = ("flat gaps", "gaps around edges", "lids gone")
+_DEEP = (*_GAPS, "bores without wall", "bodies apart")
+_SURFACE = ("facets twice", "facets flipped")
+_PLANS: tuple[tuple[str, ...], ...] = (
+    ("flat gaps",),
+    (*_GAPS, *_SURFACE, "needles"),
+    (*_GAPS, *_SURFACE, "crumbs", "corners apart"),
+    (*_DEEP, *_SURFACE, "crumbs", "needles"),
+    (*_DEEP, *_SURFACE, "crumbs", "corners apart", "a body twice", "sheets"),
+)
+"""The kinds of fault in a file of each level."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pose:
     """How the file lies: axis i of the file is `signs[i]` times axis `axes[i]` of the part, in its unit, moved."""
@@ -55,48 +68,50 @@ class Pose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoiled:
-    """The file, how it lies, and whether bodies that should be one were left apart."""
+    """The file, how it lies, and the kinds of fault in it."""
 
     data: bytes
     pose: Pose
+    faults: tuple[str, ...]
 
 
 def spoil(gadget: Gadget, corner: tuple[float, float], rng: Rng, level: int) -> Spoiled:
     """The broken file; `corner` is where the part belongs on the plate."""
-    bodies = gadget.bodies
-    shells = faults.loosened(bodies, rng.child("loose")) if level >= 3 else bodies
+    bodies, plan = gadget.bodies, _PLANS[level]
+    shells = faults.loosened(bodies, rng.child("loose")) if "bodies apart" in plan else bodies
     broken = faults.Broken(mesh(shells))
-    if level >= 4:
+    if "a body twice" in plan:
         right = {region.name for region, _ in walk(bodies[1:])}
         faults.doubled(broken, right, inward=bool(rng.integer(0, 1)))
-    else:
-        _gaps(broken, gadget, rng.child("gaps"), level)
-    if level >= 4:
         left = {region.name for region, _ in walk(bodies[:1])}
         whole = [facet for facet in broken.facets if facet.region not in left]
         broken.facets = [facet for facet in broken.facets if facet.region in left]
         _gaps(broken, gadget, rng.child("gaps"), level)
         broken.facets += whole
+    else:
+        _gaps(broken, gadget, rng.child("gaps"), level)
+    if "sheets" in plan:
         faults.sheets(broken, bodies)
-    if level in (1, 3):
+    if "needles" in plan:
         faults.needles(broken, rng.child("needles"), 3)
-    if level >= 2:
+    if "crumbs" in plan:
         faults.crumbs(broken, rng.child("crumbs"), rng.integer(2, 3))
-    if level >= 1:
+    if "facets twice" in plan:
         faults.repeats(broken, rng.child("repeats"), rng.integer(3, 8))
     inverted = rng.child("inverted").integer(0, 1) == 1
     faults.flips(broken, rng.child("flips"), (100 if inverted else 0, 15, 20, 50, 35)[level])
     soup = np.array([facet.corners for facet in broken.facets], dtype=np.float64)
-    if level in (2, 4):
+    if "corners apart" in plan:
         soup = faults.jittered(soup, rng.child("jitter"))
     pose = _pose(corner, rng.child("pose"), level)
-    return Spoiled(data=faults.stl(pose.applied(soup), rng.child("order"), text=bool(rng.integer(0, 1))), pose=pose)
+    data = faults.stl(pose.applied(soup), rng.child("order"), text=bool(rng.integer(0, 1)))
+    return Spoiled(data=data, pose=pose, faults=plan)
 
 
 def _gaps(broken: faults.Broken, gadget: Gadget, rng: Rng, level: int) -> None:
-    if level >= 3:
+    if "bores without wall" in _PLANS[level]:
         faults.lost_bores(broken, gadget.bodies[:1], rng.child("bores"), 2)
-    if level >= 1:
+    if "lids gone" in _PLANS[level]:
         faults.lidless(broken, gadget.bodies[:1], rng.child("lidless"), 1 if level == 1 else 2)
         faults.edge_gaps(broken, rng.child("edges"), 2)
     faults.flat_gaps(broken, rng.child("flat"), rng.integer(2, 3))

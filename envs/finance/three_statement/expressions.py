@@ -46,7 +46,9 @@ def solve(frame: Frame, formulas: Mapping[str, str], known: Mapping[str, float |
     Raises:
         ValueError: a period does not settle.
     """
-    values: dict[str, Any] = {name: value if isinstance(value, float) else list(value) for name, value in known.items()}
+    values: dict[str, Any] = {
+        name: value if isinstance(value, (int, float)) else list(value) for name, value in known.items()
+    }
     for name in formulas:
         values.setdefault(name, [0.0] * frame.history)
         values[name] = values[name][: frame.history] + [0.0] * frame.periods
@@ -55,6 +57,7 @@ def solve(frame: Frame, formulas: Mapping[str, str], known: Mapping[str, float |
     codes = [(values[name], _compiled(formulas[name])) for name in _in_order(formulas)]
     for at in frame.columns:
         scope["t"] = at
+        moved = 0.0
         for _ in range(ROUNDS):
             moved = 0.0
             for series, code in codes:

@@ -24,10 +24,9 @@ from .controllers import ASSETS, scene
 from .feel import Feature, Feel
 from .grading import judged, refused
 from .levels import build
-from .play import PROJECT, lay_out, play
+from .play import PROJECT, SCRIPT, lay_out, play
 from .trials import trials
 
-SCRIPT = "player.gd"
 _PLAY_S = 90.0
 _CHECKER = """
 
@@ -99,7 +98,7 @@ class GodotPlatformer(Family):
         scenarios = [trial.scenario for trial in plan]
         places = {
             name: await lay_out(sandbox, name, text, scene(feel), cast("list[Json]", scenarios))
-            for name, text in (("before", truth["start"]), ("now", script))
+            for name, text in (("before", truth["start"]), ("now", None))
         }
         now = await play(sandbox, places["now"], scenarios, timeout_s=_PLAY_S)
         before = await play(sandbox, places["before"], scenarios, timeout_s=_PLAY_S)

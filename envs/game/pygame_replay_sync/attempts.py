@@ -51,11 +51,11 @@ if _os.environ.get("PYTHONHASHSEED") != "0":
 """
 
 
-def telling_lines(right: Mapping[str, str], start: Mapping[str, str]) -> list[str]:
-    """Lines of the right simulation that the one to start with has not, the longest first."""
-    known = {line.strip() for text in start.values() for line in text.splitlines()}
-    fresh = {line.strip() for text in right.values() for line in text.splitlines()} - known
-    return sorted((line for line in fresh if len(line) >= 20), key=lambda line: (-len(line), line))
+def telling_lines(right: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    """Lines of the right simulation that stand nowhere in the given files, the longest first."""
+    lines = {line.strip() for text in right.values() for line in text.splitlines()}
+    fresh = (line for line in lines if len(line) >= 20 and not any(line in text for text in given.values()))
+    return sorted(fresh, key=lambda line: (-len(line), line))
 
 
 def oracle(truth: Mapping[str, Json]) -> list[ToolCall]:

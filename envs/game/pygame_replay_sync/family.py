@@ -26,7 +26,8 @@ NUM_FAULTS = (1, 2, 3, 4, 6)
 """By level."""
 _SUBTLE = frozenset({Part.CROWD, Part.SCREEN})
 _HASHED = next(fault for fault in FAULTS if fault.part is Part.DROPS and fault.kind == "hash")
-_PEERS_S = 90.0
+_PEER_S = 55.0
+"""For each of three, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class PygameReplaySync(Family):
             files={path: text.encode() for path, text in files.items()},
             artefacts=(Artefact(path=game.skin.package, tree=True, max_mb=1),),
             truth={"game": game.to_json(), "kinds": cast("dict[str, Json]", kinds)},
-            secrets=tuple(attempts.telling_lines(right, start)[:3]),
+            secrets=tuple(attempts.telling_lines(right, files)[:3]),
         )
 
     def oracle(self, instance: Instance) -> Sequence[ToolCall]:
@@ -68,7 +69,7 @@ class PygameReplaySync(Family):
         truth = cast("Mapping[str, Any]", instance.truth)
         game, planted = game_of(truth["game"]), [Part(name) for name in truth["kinds"]]
         plan = trials(game, hidden.child("trials"))
-        observed = await observe(sandbox, game, plan, hidden.child("peers"), timeout_s=_PEERS_S)
+        observed = await observe(sandbox, game, plan, hidden.child("peers"), timeout_s=_PEER_S)
         if observed.runs is None:
             return Verdict.of(Check(name="peers play", score=0.0, gate=True, evidence=observed.failure))
         return judge(plan, observed.runs, expected(game, plan), planted)

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, cast
 
 from ...core import Check, Json, Rng, Sandbox, Verdict
@@ -24,6 +25,7 @@ from .sources import Game, simulation
 from .trials import WHOLE, Trial
 
 _TOLERANCE = 1e-6
+_PROBE = "peers_probe.py"
 State = Mapping[str, Any]
 Run = Sequence[Any]
 """Of one peer: for each trial its states, or what it raised."""
@@ -33,7 +35,7 @@ _PEER = (
     + """
 import importlib, json, os, sys, time
 payload = json.load(sys.stdin)
-sys.path.insert(0, "/workspace")
+sys.path.insert(0, payload["top"])
 _real, sys.stdout = sys.stdout, open(os.devnull, "w")
 def _main():
     import pygame
@@ -51,32 +53,6 @@ _real.flush()
 os._exit(0)
 """
 )
-_START = """
-import os, subprocess, sys, threading
-def _one(condition):
-    here = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": str(condition["hash_seed"]), "PYTHONDONTWRITEBYTECODE": "1"}
-    here.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy", PYGAME_HIDE_SUPPORT_PROMPT="1", HOME="/tmp")
-    told = _json.dumps({**payload["told"], "conditions": condition}).encode()
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-s", "-P", "-c", payload["peer"]], input=told, env=here, cwd="/tmp", capture_output=True,
-            timeout=payload["seconds"],
-        )
-        return _json.loads(ended.stdout.decode("utf-8", "replace").splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        return {"raises": "a peer did not end in time"}
-    except (ValueError, IndexError):
-        return {"raises": "a peer left nothing: " + ended.stderr.decode("utf-8", "replace")[-300:]}
-_runs = [None] * len(payload["conditions"])
-def _put(number):
-    _runs[number] = _one(payload["conditions"][number])
-_threads = [threading.Thread(target=_put, args=(number,)) for number in payload["order"]]
-for _thread in _threads:
-    _thread.start()
-for _thread in _threads:
-    _thread.join()
-_answer(_runs)
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +95,7 @@ def expected(game: Game, trials: Sequence[Trial]) -> Run:
 
 
 async def observe(sandbox: Sandbox, game: Game, trials: Sequence[Trial], hidden: Rng, *, timeout_s: float) -> Observed:
-    """Play all trials in three processes, started in any order."""
+    """Play all trials in three processes, one after the other in any order; each finds nothing of those before it."""
     peers = conditions(hidden)
     told: dict[str, Json] = {
         "package": game.skin.package,
@@ -133,13 +109,17 @@ async def observe(sandbox: Sandbox, game: Game, trials: Sequence[Trial], hidden:
         "order": cast("list[Json]", hidden.shuffled(range(len(peers)))),
         "seconds": timeout_s,
     }
-    answer = await run_probe(sandbox, _START, payload, timeout_s=timeout_s + 10, user="agent", output_kib=16384)
+    # the probe runs as root and starts the peers as the agent: the sandbox must know of that
+    await sandbox.exec(["true"], user="agent", timeout_s=10)
+    source = files(__package__ or "").joinpath(_PROBE).read_text()
+    answer = await run_probe(sandbox, source, payload, timeout_s=len(peers) * timeout_s + 30, output_kib=24576)
+    if isinstance(answer.value, dict):
+        return Observed(runs=None, failure=f"a peer does not play: {answer.value.get('raises')}"[:400])
     if not isinstance(answer.value, list) or len(answer.value) != len(peers):
         return Observed(runs=None, failure=answer.failure or "the peers' answer was replaced")
     for run in answer.value:
         if not isinstance(run, list) or len(run) != len(trials):
-            said = run.get("raises") if isinstance(run, dict) else "its answer was replaced"
-            return Observed(runs=None, failure=f"a peer does not play: {said}"[:400])
+            return Observed(runs=None, failure="a peer does not play: its answer was replaced")
     return Observed(runs=tuple(cast("list[list[Any]]", answer.value)))
 
 

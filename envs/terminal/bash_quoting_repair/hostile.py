@@ -147,6 +147,8 @@ def _fill(plan: Plan, world: World, rng: Rng, hostile: Sequence[bytes], plain: S
     for folder in folders:
         for suffix in (ext, old):
             add(_below(folder, rng.choice(plain) + suffix))
+    for stem in hostile:
+        add(_below(b"fetched", stem + b"/" + plain[0] + ext))  # a folder that collecting leaves empty
     add(plain[0] + old)
     add(plain[0] + new)  # taken: the file with the old ending must stay
     for word in ("FOLDER", "SPOOL"):

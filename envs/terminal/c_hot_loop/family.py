@@ -15,7 +15,7 @@ from typing import Any, cast
 from ...core import Artefact, Check, Family, Instance, Json, Rng, Sandbox, ToolCall, Verdict
 from ...parts.c_program import measure, read_sources
 from . import attempts, driver
-from .grading import KERNELS, counted_programs, economy, exact_program, exactness, examine, verdict
+from .grading import KERNELS, counted_programs, economy, exact_programs, exactness, examine, verdict
 
 _LEVELS = (
     ("in set", "row hash"),
@@ -24,8 +24,9 @@ _LEVELS = (
     ("box sum", "rows apart"),
     ("common subsequence", "life"),
 )
-_SLACK = (1.35, 1.35, 1.4, 1.4, 1.6)
-_EXACT_S, _COUNTED_S = 60.0, 110.0
+_SLACK = (1.35, 1.35, 1.4, 1.5, 1.6)
+_EXACT_S, _COUNTED_S = 50.0, 100.0
+"""For a probe; where one does not end, a control takes half as long again."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ class CHotLoop(Family):
         if isinstance(read, str):
             return Verdict.of(Check(name="exact", score=0.0, gate=True, evidence=read))
         exam = examine(cast(Mapping[str, Any], instance.truth), hidden)
-        (plain,) = await measure(sandbox, [exact_program(exam, read[attempts.PATH])], timeout_s=_EXACT_S)
-        exact = exactness(exam, plain)
+        ours, plain = await measure(sandbox, exact_programs(exam, read[attempts.PATH]), timeout_s=_EXACT_S)
+        exact = exactness(exam, ours, plain)
         if exact.score < 1.0:
             return Verdict.of(exact)
         counts = await measure(sandbox, counted_programs(exam, read[attempts.PATH]), timeout_s=_COUNTED_S)

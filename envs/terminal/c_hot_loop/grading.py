@@ -67,28 +67,38 @@ def _program(exam: Exam, source: str, runs: Sequence[Run], *, trusted: bool) -> 
     )
 
 
-def exact_program(exam: Exam, source: str) -> Program:
-    """The agent's kernel on every input, not counted."""
-    runs = [Run(stdin=exam.kernel.encode(given), seconds=_SMALL_S) for given in exam.inputs]
-    return _program(exam, source, runs, trusted=False)
+def exact_programs(exam: Exam, source: str) -> list[Program]:
+    """The naive kernel, as a control of the time, and the agent's on every input, not counted."""
+    inputs = [exam.kernel.encode(given) for given in exam.inputs]
+    naive = exam.kernel.source(exam.kernel.naive, exam.constants)
+    ours, theirs = ([Run(stdin=data, seconds=limit) for data in inputs] for limit in (_SMALL_S / 2, _SMALL_S))
+    return [_program(exam, naive, ours, trusted=True), _program(exam, source, theirs, trusted=False)]
 
 
 def counted_programs(exam: Exam, source: str) -> list[Program]:
     """Stub, naive and fast kernel, and the agent's, on the large inputs."""
     kernel, constants = exam.kernel, exam.constants
-    runs = [counting(kernel.encode(given), seconds=_LARGE_S) for given in exam.inputs[exam.small :]]
+    inputs = [kernel.encode(given) for given in exam.inputs[exam.small :]]
+    ours, theirs = ([counting(data, seconds=limit) for data in inputs] for limit in (_LARGE_S / 2, _LARGE_S))
     naive, fast = (kernel.source(text, constants) for text in (kernel.naive, kernel.fast))
-    ours = [(driver.stub(kernel, constants), runs[:1]), (naive, runs), (fast, runs)]
-    trusted = [_program(exam, text, some, trusted=True) for text, some in ours]
-    return [*trusted, _program(exam, source, runs, trusted=False)]
+    marks = [(driver.stub(kernel, constants), ours[:1]), (naive, ours), (fast, ours)]
+    trusted = [_program(exam, text, some, trusted=True) for text, some in marks]
+    return [*trusted, _program(exam, source, theirs, trusted=False)]
 
 
-def exactness(exam: Exam, measured: Measured) -> Check:
-    """The gate: every input exact."""
+def exactness(exam: Exam, ours: Measured, measured: Measured) -> Check:
+    """The gate: every input exact.
+
+    Raises:
+        VerifierError: the naive kernel is not exact, or not within half the time: the machine is overloaded.
+    """
+    for run, wanted in zip(ours.runs, exam.expected, strict=False):
+        if wrong := _wrong(run, wanted, _SMALL_S / 2):
+            raise VerifierError(f"the naive kernel {wrong}")
     if measured.failure:
         return Check(name="exact", score=0.0, gate=True, evidence=measured.failure)
     for given, run, wanted in zip(exam.inputs, measured.runs, exam.expected, strict=True):
-        if wrong := _wrong(run, wanted):
+        if wrong := _wrong(run, wanted, _SMALL_S):
             scalars = ", ".join(
                 f"{name} = {value}" for name, value in zip(exam.kernel.scalars, given.scalars, strict=True)
             )
@@ -96,11 +106,11 @@ def exactness(exam: Exam, measured: Measured) -> Check:
     return Check(name="exact", score=1.0, gate=True, evidence=f"{len(exam.inputs)} inputs right")
 
 
-def _wrong(run: Ended | None, wanted: bytes) -> str:
+def _wrong(run: Ended | None, wanted: bytes, seconds: float) -> str:
     if run is None:
         return "was not run, since an earlier run did not end"
     if run.late:
-        return f"did not end within {_SMALL_S:g} s"
+        return f"did not end within {seconds:g} s"
     if run.code != 0:
         return f"ended with {f'signal {-run.code}' if run.code < 0 else f'exit code {run.code}'}"
     if run.stdout != wanted:

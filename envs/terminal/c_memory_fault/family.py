@@ -76,7 +76,6 @@ class CMemoryFault(Family):
                 "reports": cast(Json, reports if level < 4 else []),
                 "sources": [f"src/{path}" for path in project.right],
                 "flags": " ".join(FLAGS),
-                "checked": " ".join(CHECKED),
                 "plain": " ".join(PLAIN),
             },
             files={path: text.encode() for path, text in files.items()},

@@ -112,4 +112,4 @@ def apply(texts: Mapping[str, str], changes: Sequence[Change], names: Names) -> 
 
 @lru_cache(maxsize=32)
 def _asset(path: str) -> str:
-    return files(__package__).joinpath("assets", path).read_text()
+    return files(__package__ or "").joinpath("assets", path).read_text()

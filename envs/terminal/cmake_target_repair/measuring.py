@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-from ...core import Sandbox
+from ...core import Sandbox, VerifierError
 from ...parts.probe import run_probe
 from .downstream import library_file, package_consumer, variants, vendoring
 from .project import Project
@@ -28,7 +28,11 @@ class Seen:
 async def measure(
     sandbox: Sandbox, project: Project, cmake: Mapping[str, str], inputs: Sequence[int], moved: str
 ) -> Seen:
-    """`cmake` are the agent's files; everything else of the project is our own."""
+    """`cmake` are the agent's files; everything else of the project is our own.
+
+    Raises:
+        VerifierError: something ran out of time, and the right files do so too: the machine is overloaded.
+    """
     ways = variants(project)
     looked_for: dict[str, list[str]] = {}
     for variant in ways:
@@ -63,9 +67,30 @@ async def measure(
     }
     # the probe runs as root and takes the agent's rights on for what is the agent's: the sandbox must know of that
     await sandbox.exec(["true"], user="agent", timeout_s=10)
-    result = await run_probe(sandbox, files(__package__).joinpath(_PROBE).read_text(), payload, timeout_s=_MEASURE_S)
-    if not isinstance(result.value, dict):
-        return Seen(facts={}, problems={"every way": [result.failure]})
-    answer: Any = result.value
+    answer, failure = await _probe(sandbox, payload, timeout_s=_MEASURE_S)
+    if answer is None or any(one["late"] for one in answer.values()):
+        await _require_time(sandbox, {**payload, "project": {**project.sources, **project.cmake}})
+    if answer is None:
+        return Seen(facts={}, problems={"every way": [failure]})
     facts = {name: value for one in answer.values() for name, value in one["facts"].items()}
     return Seen(facts=facts, problems={name: one["problems"] for name, one in answer.items() if one["problems"]})
+
+
+async def _require_time(sandbox: Sandbox, payload: Mapping[str, Any]) -> None:
+    """A control: the right files in half the time, or the machine is overloaded and nobody's files are to blame."""
+    half: Any = {**payload, "step_s": payload["step_s"] / 2}
+    answer, failure = await _probe(sandbox, half, timeout_s=_MEASURE_S / 2)
+    late = [name for name, one in (answer or {}).items() if one["late"]]
+    if answer is None or late:
+        raise VerifierError(
+            f"the right files {failure or f'did not end in time ({late[0]})'}: the machine is overloaded"
+        )
+
+
+async def _probe(sandbox: Sandbox, payload: Any, *, timeout_s: float) -> tuple[dict[str, Any] | None, str]:
+    """What the probe saw, variant by variant; or nothing, and why."""
+    result = await run_probe(
+        sandbox, files(__package__ or "").joinpath(_PROBE).read_text(), payload, timeout_s=timeout_s
+    )
+    value: Any = result.value
+    return (value, "") if isinstance(value, dict) else (None, result.failure)

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 
 AGENT = 1000
+PREFIX = "course-"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": "/tmp", "CMAKE_BUILD_PARALLEL_LEVEL": "2"}
 
 
@@ -24,6 +25,13 @@ def end_agents():
                 os.kill(int(name), signal.SIGKILL)
         except OSError:
             continue  # gone by itself
+
+
+def clear():
+    """What a probe that was ended left behind takes no room from this one."""
+    for name in os.listdir("/tmp"):
+        if name.startswith(PREFIX):
+            shutil.rmtree(os.path.join("/tmp", name), ignore_errors=True)
 
 
 def limits():
@@ -82,15 +90,20 @@ def read_facts(folder, prefix, facts):
 
 
 class Course:
-    """One variant, step by step; `problem` is what stopped it."""
+    """One variant, step by step; `problems` are what stopped it, `late` is whether anything ran out of time."""
 
     def __init__(self, base, seconds):
         self.base, self.seconds, self.facts, self.problems = base, seconds, {}, []
-        self.home = os.path.join(base, "home")
+        self.home, self.late = os.path.join(base, "home"), False
+
+    def ran(self, argv, cwd, seconds):
+        code, told = run(argv, cwd, seconds, self.home)
+        end_agents()
+        self.late = self.late or code is None
+        return code, told
 
     def step(self, what, argv, cwd="/tmp", needed=True):
-        code, told = run(argv, cwd, self.seconds, self.home)
-        end_agents()
+        code, told = self.ran(argv, cwd, self.seconds)
         if code == 0:
             return True
         lines = [line.strip() for line in told.splitlines() if line.strip()]
@@ -103,7 +116,7 @@ class Course:
 
     def program(self, path, arguments, prefix):
         if os.path.isfile(path) and not os.path.islink(path):
-            code, told = run([path, *arguments], "/tmp", 10, self.home)
+            code, told = self.ran([path, *arguments], "/tmp", 10)
             if code == 0:
                 facts_of(told, prefix, self.facts)
 
@@ -187,7 +200,7 @@ def vendored(course, variant, job):
 
 
 def measured(variant, job):
-    base = tempfile.mkdtemp(dir="/tmp")
+    base = tempfile.mkdtemp(prefix=PREFIX, dir="/tmp")
     os.chmod(base, 0o755)
     for name in ("work", "home"):
         os.mkdir(os.path.join(base, name))
@@ -195,8 +208,9 @@ def measured(variant, job):
     course = Course(base, job["step_s"])
     (vendored if variant["vendored"] else package)(course, variant, job)
     course.step("clearing", ["sh", "-c", "chmod -R u+rwX work; rm -rf work/* home/*"], cwd=base, needed=False)
-    return {"facts": course.facts, "problems": course.problems}
+    return {"facts": course.facts, "problems": course.problems, "late": course.late}
 
 
 end_agents()
+clear()
 _answer({variant["name"]: measured(variant, payload) for variant in payload["variants"]})  # noqa: F821

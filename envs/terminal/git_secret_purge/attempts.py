@@ -70,7 +70,7 @@ def mutants(leak: Leak, history: History) -> dict[str, Sequence[ToolCall]]:
         "started_anew": f"cd repo && {_sed(leak)}; {_anew(history)}",
         "old_objects_left": _rewrite(leak, history, options="--partial"),
         "file_cut_out": _rewrite(leak, history, cut=("config/app.ini", *leak.paths)),
-        "history_cut_short": f"{_rewrite(leak, history)}git rev-parse HEAD~1 > .git/shallow && git gc -q --prune=now",
+        "history_cut_short": f"{_rewrite(leak, history)}git rev-list --all > .git/shallow && git gc -q --prune=now",
     }
     if len(leak.secrets) > 1:
         found["empty_commits_pruned"] = _rewrite(leak, history, keep_empty=False)

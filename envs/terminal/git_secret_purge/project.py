@@ -118,7 +118,7 @@ def draw_leak(level: Level, rng: Rng, service: str) -> Leak:
         f"HK{word(30, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567')}",
         f"{word(5)}/{word(4)}@{word(5)}#{word(3)}",
     )
-    secrets = dict(zip(_FIELDS, values[: level.secrets], strict=False))
+    secrets: dict[str, str] = dict(zip(_FIELDS, values[: level.secrets], strict=False))
     if not level.file:
         return Leak(secrets=secrets)
     name = rng.choice(("upload", "signing", "partner", "gateway"))

@@ -41,6 +41,6 @@ async def _rubbish(bench: Bench, cell: Cell, name: str) -> Finding:
 
 
 def _finding(cell: Cell, name: str, judged: Judged) -> Finding:
-    graded = judged.verdict is not None
-    wrong = graded and not judged.verdict.passed and judged.verdict.reward < 1.0
-    return found(cell, name, wrong or (graded and name in MAY_BE_RIGHT), judged.words)
+    verdict = judged.verdict
+    fails = verdict is not None and not verdict.passed and verdict.reward < 1.0
+    return found(cell, name, fails or (verdict is not None and name in MAY_BE_RIGHT), judged.words)

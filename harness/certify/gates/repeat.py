@@ -15,9 +15,9 @@ from metier.envs.core import Sandbox, Verdict, VerifierError
 
 from .. import clock
 from ..bench import Bench, Cell, found
+from ..busy import busy_machine
 from ..certificate import Finding
 from ..lenses import BackendLens, Displaced, Elsewhere
-from ..load import busy_machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

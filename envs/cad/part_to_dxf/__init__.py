@@ -1,1 +1,0 @@
-"""cad/PartToDxf: the flat drawing of a part that came as STEP."""

@@ -42,7 +42,7 @@ _USAGE_S = 20.0
 
 
 class SandboxLens:
-    """Passes everything through; subclasses change `exec`, `write`, or what happens before `close`."""
+    """Passes everything through; subclasses change the command of `exec`, `write`, or what happens before `close`."""
 
     def __init__(self, inner: Sandbox) -> None:
         self._inner = inner
@@ -67,6 +67,7 @@ class SandboxLens:
         stdin: bytes = b"",
         output_kib: int = 64,
     ) -> ExecResult:
+        command, env = self._command(command, user=user, session=session, env=env, stdin=stdin)
         with clock.at(None):
             return await self._inner.exec(
                 command,
@@ -78,6 +79,18 @@ class SandboxLens:
                 stdin=stdin,
                 output_kib=output_kib,
             )
+
+    def _command(
+        self,
+        command: str | Sequence[str],
+        *,
+        user: User,
+        session: Session | None,
+        env: Mapping[str, str] | None,
+        stdin: bytes,
+    ) -> tuple[str | Sequence[str], Mapping[str, str] | None]:
+        """Sees what `exec` is about to run, and says which command and environment to run."""
+        return command, env
 
     async def read(self, path: str, *, max_bytes: int, user: User = "agent") -> bytes:
         with clock.at(None):
@@ -169,34 +182,22 @@ class Listening(SandboxLens):
         super().__init__(inner)
         self._told = told
 
-    async def exec(
+    def _command(
         self,
         command: str | Sequence[str],
         *,
-        timeout_s: float,
-        user: User = "agent",
-        session: Session | None = None,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        output_kib: int = 64,
-    ) -> ExecResult:
+        user: User,
+        session: Session | None,
+        env: Mapping[str, str] | None,
+        stdin: bytes,
+    ) -> tuple[str | Sequence[str], Mapping[str, str] | None]:
         words = [command] if isinstance(command, str) else list(command)
         if user == "agent":
             words += [f"{name}={value}" for name, value in (env or {}).items()]
         self._told.messages += 1
         self._told.ran_agent = self._told.ran_agent or user == "agent"
         self._told.readable.append("\0".join(words).encode() + (b"\0" + stdin if user == "agent" else b""))
-        return await super().exec(
-            command,
-            timeout_s=timeout_s,
-            user=user,
-            session=session,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            output_kib=output_kib,
-        )
+        return command, env
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644, user: User = "agent") -> None:
         self._told.messages += 1
@@ -223,31 +224,19 @@ class Displaced(SandboxLens):
         super().__init__(inner)
         self._where = where
 
-    async def exec(
+    def _command(
         self,
         command: str | Sequence[str],
         *,
-        timeout_s: float,
-        user: User = "agent",
-        session: Session | None = None,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        output_kib: int = 64,
-    ) -> ExecResult:
+        user: User,
+        session: Session | None,
+        env: Mapping[str, str] | None,
+        stdin: bytes,
+    ) -> tuple[str | Sequence[str], Mapping[str, str] | None]:
         if session is None:
             command = self._elsewhere(command)
             env = {"TZ": self._where.zone, **(env or {})} if self._where.zone else env
-        return await super().exec(
-            command,
-            timeout_s=timeout_s,
-            user=user,
-            session=session,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            output_kib=output_kib,
-        )
+        return command, env
 
     def _elsewhere(self, command: str | Sequence[str]) -> str | Sequence[str]:
         pin = _PIN.format(core=self._where.core) if self._where.core is not None else ""

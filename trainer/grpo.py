@@ -20,7 +20,7 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from metier.envs.core import ConfigError
+from metier.envs.core import ConfigError, Outcome
 
 from . import losses
 from .advantages import GroupBaseline, group_advantages
@@ -59,6 +59,12 @@ class GrpoSettings(BaseModel, extra="forbid", frozen=True):
     clip_high: float = 0.28
     dual_clip: float | None = 3.0
     baseline: GroupBaseline = GroupBaseline.GRPO
+    unfinished_reward: float | None = Field(default=None, ge=0, le=1)
+    """What training pays for an episode that ran into a limit, in place of the verifier's reward; None keeps that.
+
+    Where the artefact alone is graded, stopping in time earns nothing, and a policy forgets to submit: the hard form
+    of DAPO's overlong punishment (arXiv:2503.14476).
+    """
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
     length: int | None = None
     """The constant of the dr_grpo aggregation."""
@@ -171,6 +177,7 @@ def grpo_step(
         "pass_rate": sum(one.passed for one in graded) / count,
         "episodes": len(trajectories),
         "failed": len(trajectories) - len(graded),
+        "unfinished": sum(one.outcome is Outcome.AGENT_LIMIT for one in graded),
         "groups": num_groups,
         "kept_groups": len(kept),
         "lr": lr,
@@ -202,7 +209,7 @@ def _samples(trajectories: Sequence[Trajectory], settings: GrpoSettings) -> tupl
     """
     names = {name: label for label, name in enumerate(dict.fromkeys(one.group for one in trajectories))}
     groups_N = torch.tensor([names[one.group] for one in trajectories], dtype=torch.long)
-    rewards_N = torch.tensor([one.reward or 0.0 for one in trajectories], dtype=torch.float64)
+    rewards_N = torch.tensor([_paid(one, settings) for one in trajectories], dtype=torch.float64)
     present_N = torch.tensor([one.trainable for one in trajectories], dtype=torch.bool)
     advantages_N = group_advantages(rewards_N, groups_N, present_N, settings.baseline)
     speaking = set(groups_N[advantages_N != 0].tolist())
@@ -216,6 +223,12 @@ def _samples(trajectories: Sequence[Trajectory], settings: GrpoSettings) -> tupl
             if row.num_actions:
                 samples.append(_Sample(row=row, advantage=advantage, group=one.group))
     return samples, len(names)
+
+
+def _paid(one: Trajectory, settings: GrpoSettings) -> float:
+    if one.outcome is Outcome.AGENT_LIMIT and settings.unfinished_reward is not None:
+        return settings.unfinished_reward
+    return one.reward or 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,22 +25,23 @@ _NOW_BY_DEFAULT = ("localtime", "gmtime", "ctime")
 
 class _Datetime(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _real_datetime)
+        if cls is MovedDatetime:
+            return isinstance(instance, _real_datetime)
+        return super().__instancecheck__(instance)
 
 
 class MovedDatetime(_real_datetime, metaclass=_Datetime):
-    """Makes real datetimes; only what it calls now is moved."""
+    """Makes real datetimes, of which only now is moved; a class derived from it, as Arelle's, makes its own."""
 
     def __new__(cls, *parts: Any, **named: Any) -> Any:
-        return _real_datetime(*parts, **named)
+        if cls is MovedDatetime:
+            return _real_datetime(*parts, **named)
+        return super().__new__(cls, *parts, **named)
 
     @classmethod
     def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-        return (
-            _real_datetime.fromtimestamp(_real_time() + _shift_s.get(), tz)
-            if _shift_s.get()
-            else _real_datetime.now(tz)
-        )
+        kind = _real_datetime if cls is MovedDatetime else cls
+        return kind.fromtimestamp(_real_time() + _shift_s.get(), tz)
 
     @classmethod
     def utcnow(cls) -> Any:

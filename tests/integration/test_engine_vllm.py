@@ -145,3 +145,12 @@ async def test_engine_and_trainer_agree_on_the_real_model() -> None:
         made = await _generate(engine, prompts)
         assert all(one.versions == ((1, 24),) for one in made)
         assert _worst(learner, prompts, made, 1.0) <= 1e-4
+
+
+async def test_seeded_prompts_beyond_one_batch_do_not_end_the_engine(tiny: Path) -> None:
+    """15 × 200 tokens do not fit one batch of 2,048, so a prompt would be cut in two."""
+    prompts = [tuple(range(5 + n, 205 + n)) for n in range(15)]
+    async with vllm_engine(VllmSettings(model=tiny, **TINY)) as engine:
+        first = await _generate(engine, prompts, seed=7, max_tokens=8)
+        again = await _generate(engine, prompts, seed=7, max_tokens=8)
+    assert [one.output_ids for one in first] == [one.output_ids for one in again]

@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -63,6 +64,27 @@ def test_the_clock_moves_inside_only() -> None:
     finally:
         clock.remove(replaced)
     assert datetime.datetime is clock._real_datetime and time.time is clock._real_time
+
+
+def test_a_class_derived_from_the_moved_datetime_makes_its_own_instances() -> None:
+    replaced = clock.install()
+    try:
+
+        class Marked(datetime.datetime):
+            """As libraries derive (Arelle's DateTime): by their own signature, with a mark of their own."""
+
+            mark: bool
+
+            def __new__(cls, year: int, month: int, day: int, mark: bool = False) -> Self:
+                made = datetime.datetime.__new__(cls, year, month, day)
+                made.mark = mark
+                return made
+
+        made = Marked(2028, 2, 29, mark=True)
+        assert type(made) is Marked and made.mark and isinstance(made, datetime.datetime)
+        assert not isinstance(datetime.datetime(2028, 2, 29), Marked)
+    finally:
+        clock.remove(replaced)
 
 
 def test_a_python_probe_is_moved_and_otherwise_the_same() -> None:

@@ -23,7 +23,7 @@ from metier.harness.tools import tool_specs
 from metier.scheduler import open_executor
 
 from .. import models
-from ..grpo import GrpoSettings, run_grpo
+from ..grpo import run_grpo
 from ..learner import Learner, LearnerSettings
 from ..logs import RunLog
 from ..precision import dtype_named
@@ -204,16 +204,7 @@ class _Job:
         with self.timed("grpo"):
             learner = await asyncio.to_thread(self._learner, warm)
             began = time.monotonic()
-            settings = GrpoSettings(
-                steps=plan.steps,
-                updates=plan.updates,
-                lr=plan.lr,
-                warmup=plan.warmup_steps,
-                final_lr_share=plan.final_lr_share,
-                baseline=plan.baseline,
-                temperature=plan.temperature,
-                seed=self._plan.seed,
-            )
+            settings = plan.model_copy(update={"seed": self._plan.seed})
             await run_grpo(learner, self._engine, self._batches(), self._collect, settings, log, self._on_step)
             spent_s = time.monotonic() - began
             learner.save(self._out / "checkpoints" / "grpo")
@@ -242,7 +233,8 @@ class _Job:
     async def _on_step(self, step: int, metrics: Mapping[str, float]) -> None:
         self._report.steps.append(dict(metrics))
         self._report.save(self._out)
-        parts = [f"{name} {metrics[name]:.3g}" for name in ("reward", "kept_groups", "entropy", "mismatch_k3")]
+        shown = ("reward", "kept_groups", "unfinished", "entropy", "mismatch_k3")
+        parts = [f"{name} {metrics[name]:.3g}" for name in shown]
         parts += [
             f"{name.removeprefix('seconds/')} {value:.0f} s" for name, value in metrics.items() if "seconds" in name
         ]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from metier.envs.core import ConfigError
 
-from ..advantages import GroupBaseline
+from ..grpo import GrpoSettings
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -56,18 +56,11 @@ class SftPlan(_Part):
     warmup_updates: int = 4
 
 
-class GrpoPlan(_Part):
-    """Group relative policy optimisation."""
+class GrpoPlan(GrpoSettings):
+    """Group relative policy optimisation: the trainer's settings, and how large a step's batch is."""
 
-    steps: Positive
     prompts: Positive = 8
     samples: Annotated[int, Field(ge=2)] = 8
-    updates: Positive = 2
-    lr: float = 4e-5
-    warmup_steps: int = 3
-    final_lr_share: float = 1.0
-    baseline: GroupBaseline = GroupBaseline.GRPO
-    temperature: float = 1.0
 
 
 class MainJob(_Part):

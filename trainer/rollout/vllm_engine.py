@@ -22,6 +22,7 @@ from .stepped import Emitted, SteppedEngine, Weights
 if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
+_BATCH_TOKENS = 2048
 CPU_KV_DTYPES = ("auto", "fp8", "fp8_e4m3", "fp8_e5m2")
 """What the CPU backend computes rightly; it starts with int8 and int4 as well, and then returns garbage."""
 MIN_HEAD_SIZE = 32
@@ -94,6 +95,10 @@ class VllmCore:
                 block_size=settings.block_tokens,
                 enable_prefix_caching=True,
                 enforce_eager=True,
+                # A seeded request whose prompt is cut by the batch's end rewinds its generator, which a CPU generator
+                # cannot, and the engine dies; without chunks no prompt is cut.
+                enable_chunked_prefill=not current_platform.is_cpu(),
+                max_num_batched_tokens=max(_BATCH_TOKENS, settings.context_tokens),
                 async_scheduling=False,
                 logprobs_mode="processed_logprobs",
                 disable_log_stats=True,

@@ -48,6 +48,7 @@ class GrpoSettings(BaseModel, extra="forbid", frozen=True):
 
     steps: int = Field(default=15, gt=0)
     lr: float = Field(default=4e-5, gt=0)
+    """Of an update all of whose groups say something; in proportion less where some do not."""
     warmup: int = Field(default=3, ge=0)
     """Steps of linear rise of lr."""
     final_lr_share: float = Field(default=1.0, gt=0, le=1)
@@ -169,7 +170,10 @@ def grpo_step(
     for update in range(min(settings.updates, len(kept))):
         chosen = set(kept[update :: settings.updates])
         part = [index for index, sample in enumerate(samples) if sample.group in chosen]
-        _update(learner, [samples[i] for i in part], [old[i] for i in part], settings, lr, tally, first=update == 0)
+        # Adam forgets how large a gradient was, so a lone group that speaks would move the weights as far as all would.
+        share = min(1.0, len(chosen) * settings.updates / num_groups)
+        rows, before = [samples[i] for i in part], [old[i] for i in part]
+        _update(learner, rows, before, settings, lr * share, tally, first=update == 0)
     graded = [one for one in trajectories if one.reward is not None]
     count = max(1, len(graded))
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -133,6 +134,21 @@ async def test_equal_rewards_say_nothing(tiny: Path) -> None:
     assert (metrics["kept_groups"], metrics["groups"]) == (0, 2)
     assert learner.step == 0
     assert torch.equal(before, _weights(learner))
+
+
+async def test_what_ran_into_a_limit_is_paid_as_the_settings_say(tiny: Path) -> None:
+    """All were graded 1, and half of them never submitted."""
+    graded = await _batch(tiny, lambda _: 1.0)
+    mixed = [
+        dataclasses.replace(one, outcome=Outcome.AGENT_LIMIT) if index % 2 else one for index, one in enumerate(graded)
+    ]
+    kept = grpo_step(Learner(tiny, FP32), mixed, GrpoSettings(), 0)
+    assert (kept["kept_groups"], kept["unfinished"], kept["reward"]) == (0, 6, 1.0)
+    unpaid = grpo_step(one := Learner(tiny, FP32), mixed, GrpoSettings(unfinished_reward=0.0), 0)
+    assert (unpaid["kept_groups"], unpaid["unfinished"], unpaid["reward"]) == (2, 6, 1.0)
+    zeros = [dataclasses.replace(one, reward=0.0) if one.outcome is Outcome.AGENT_LIMIT else one for one in mixed]
+    grpo_step(other := Learner(tiny, FP32), zeros, GrpoSettings(), 0)
+    assert torch.equal(_weights(one), _weights(other))
 
 
 @pytest.mark.parametrize("reward", [1.0, 0.0, None])

@@ -14,16 +14,10 @@ from typing import Any
 from ...core import Check, Rng, Verdict, VerifierError
 from ...parts.c_program import FUNCTIONS, Ended, Measured, Program, Rules, Run
 from ...parts.callgrind import Counted, counted, counting
-from . import driver, linear, packed
+from . import driver, kernels
 from .kernel import Input, Kernel
 
-KERNELS = {
-    kernel.name: kernel
-    for kernel in (
-        linear.IN_SET, linear.ROW_HASH, linear.MOVING_SUM, linear.RANGE_SUMS, linear.PAIR_COUNT, linear.WINDOW_MAX,
-        packed.BOX_SUM, packed.ROWS_APART, packed.COMMON, packed.LIFE,
-    )
-}  # fmt: skip
+KERNELS = {kernel.name: kernel for kernel in kernels.ALL}
 SHAPES = 2
 """Large inputs that are counted."""
 _LEAST_GAIN = 1.05

@@ -101,6 +101,11 @@ def _uses(header: str, text: str) -> bool:
     return any(name in text for name in names[header])
 
 
+def number(constants: Constants, name: str) -> int:
+    """A constant that is a number."""
+    return int(constants[name])
+
+
 def words(rng: Rng, count: int, below: int) -> list[int]:
     """`count` values below `below` from one drawn seed (a 64-bit congruential stream, top bits)."""
     state = rng.integer(1, (1 << 63) - 1)

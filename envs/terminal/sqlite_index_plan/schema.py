@@ -70,7 +70,7 @@ class Database:
 
 def draw(rng: Rng, roles: Sequence[str]) -> Database:
     """A trade's database with the tables of `roles`."""
-    words = dict(zip(_NAMES.split(), rng.choice(_TRADES).split(), strict=True))
+    words: dict[str, str] = dict(zip(_NAMES.split(), rng.choice(_TRADES).split(), strict=True))
     tables = [_table(role, words, rng.child(role)) for role in ("party", "doc", "line", "log") if role in roles]
     return Database(words=words, tables=tuple(tables))
 

@@ -5,17 +5,21 @@
     vector = gymnasium.make_vec("terminal/PyMutationRepair-v0", num_envs=8)
 
 Importing registers with Gymnasium the environments of `registry.yaml` and those of installed packages (entry-point
-group `metier.registries`), and has no other effect. A wrong registry of another package is left out with a warning.
+group `metier.registries`), and has no other effect. Gymnasium itself is not imported for that: workers and the command
+line do without its half second, and whoever imports it later finds everything registered. A wrong registry of another
+package is left out with a warning.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
-
-import gymnasium
-from gymnasium.envs.registration import EnvSpec
 
 from metier.envs import registry
 
@@ -31,12 +35,14 @@ def register_environments(path: str | Path | None = None) -> list[str]:
     Raises:
         metier.envs.core.ConfigError: the file is wrong; file and line are named.
     """
+    from gymnasium.envs import registration
+
     names = registry.ids() if path is None else registry.add_registry(Path(path))
     for env_id in names:
-        if env_id not in gymnasium.registry:
+        if env_id not in registration.registry:
             # straight into Gymnasium's table: `register` looks through all of it each time, which hundreds would feel.
             # No max_episode_steps: the environment keeps its own limit and grades at it, TimeLimit would cut ungraded
-            gymnasium.registry[env_id] = EnvSpec(
+            registration.registry[env_id] = registration.EnvSpec(
                 id=env_id,
                 entry_point="metier.harness.gym.env:MetierEnv",
                 vector_entry_point="metier.harness.gym.vector:MetierVectorEnv",
@@ -58,6 +64,30 @@ def __getattr__(name: str) -> str:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-register_environments()
+class _UntilGymnasium(MetaPathFinder):
+    """Waits for Gymnasium's own environments to be imported, and adds ours to them; then it is gone."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "gymnasium.envs":
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: ModuleType) -> None:
+                execute(module)
+                register_environments()
+
+            spec.loader.exec_module = execute_and_register
+        return spec
+
+
+if "gymnasium.envs" in sys.modules:
+    register_environments()
+else:
+    sys.meta_path.insert(0, _UntilGymnasium())
 for _problem in registry.problems():
     warnings.warn(_problem, stacklevel=2)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from metier.envs.core import SandboxSpec
 
+from .owner import Owner
 from .steward.frames import (
     CANCEL,
     CHUNK,
@@ -88,10 +89,14 @@ def steward_folder(cache: Path) -> Path:
     modules = sorted(source.glob("*.py"))
     digest = _digest(modules)
     folder = cache / "steward" / digest
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for begun in folder.parent.iterdir():
+        maker = Owner.parse(begun.name.partition(".")[0])
+        if maker is not None and maker.dead():
+            shutil.rmtree(begun, ignore_errors=True)
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{Owner.current().label()}."))
     package = made / "metier_steward"
     package.mkdir()
     (made / "__main__.py").write_text(_MAIN)

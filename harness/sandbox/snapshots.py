@@ -36,14 +36,22 @@ class SnapshotStore:
 
 
 class SnapshotWriter:
-    """Bytes come by `add`; `finish` names the file by its content. Left without `finish`, nothing stays."""
+    """Bytes come by `add`; `finish` names the file by its content. Left without `finish`, nothing stays.
+
+    Until then the file has no name, so that a writer that is killed leaves none either. Where the file system has no
+    such files (NFS), a `.partial` of a killed writer stays.
+    """
 
     def __init__(self, folder: Path, spec: SandboxSpec) -> None:
         self._folder = folder
         self._spec = spec
         self._hash = hashlib.sha256()
         self._size = 0
-        descriptor, self._name = tempfile.mkstemp(dir=folder, suffix=".partial")
+        self._name = ""
+        try:
+            descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError:
+            descriptor, self._name = tempfile.mkstemp(dir=folder, suffix=".partial")
         self._file = os.fdopen(descriptor, "wb")
 
     def add(self, data: bytes) -> None:
@@ -54,9 +62,16 @@ class SnapshotWriter:
 
     def finish(self) -> Snapshot:
         """The snapshot, now in the store."""
-        self._file.close()
+        self._file.flush()
         digest = self._hash.hexdigest()
-        os.replace(self._name, self._folder / f"{digest}.tar")
+        path = self._folder / f"{digest}.tar"
+        if self._name:
+            os.replace(self._name, path)
+        else:
+            descriptor = self._file.fileno()
+            with contextlib.suppress(FileExistsError):  # an identical tree was taken before
+                # the descriptor of a folder is not used for an absolute path, but makes Python follow the link
+                os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
         return Snapshot(digest=digest, spec=self._spec, size_bytes=self._size)
 
     def __enter__(self) -> Self:
@@ -66,5 +81,6 @@ class SnapshotWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._name)
+        if self._name:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._name)

@@ -83,8 +83,7 @@ class Launcher:
         self.selector.register(self.link, selectors.EVENT_READ, self.receive)
         self.selector.register(reader, selectors.EVENT_READ, lambda: (os.read(reader, 4096), self.reap()))
         while self.serving:
-            for key, _ in self.selector.select():
-                key.data()
+            self.turn()
         for child in self.children.values():
             child.kill()
         deadline = time.monotonic() + GONE_S
@@ -93,6 +92,12 @@ class Launcher:
             time.sleep(0.005)
         for folder in self.folders:
             remove_group(folder)
+
+    def turn(self) -> None:
+        """Serve all that is ready, less what one of them put an end to: a sandbox and its last words come at once."""
+        for key, _ in self.selector.select():
+            if self.selector.get_map().get(key.fileobj) is key:
+                key.data()
 
     def receive(self) -> None:
         """One request; those of a client that is gone are not served."""

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from metier.envs.core import SandboxUnavailable
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _MESSAGE_BYTES = 1 << 18
 _END_S = 5.0
+_LOOK_S = 0.002
 
 
 class Gone(NamedTuple):
@@ -136,11 +138,12 @@ class Link:
         """End the launcher and all it started. Idempotent."""
         self._fail()
         self._control.close()
-        try:
-            await asyncio.to_thread(self._process.wait, _END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+        deadline = time.monotonic() + _END_S
+        # looked at from the loop, since an interpreter that ends gives out no threads any more
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                self._process.kill()
+            await asyncio.sleep(_LOOK_S)
 
 
 def _settle(future: asyncio.Future[Any] | None, result: Any) -> None:

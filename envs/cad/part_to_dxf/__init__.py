@@ -1,0 +1,1 @@
+"""cad/PartToDxf: the flat drawing of a part that came as STEP."""

@@ -32,7 +32,6 @@ UNPROVEN = frozenset(
         "blender/NonManifoldRepair-v0",
         "blender/SceneFromBrief-v0",
         "cad/StlPrintRepair-v0",
-        "terminal/CMemoryFault-v0",
     )
 )
 """Not certified yet, and therefore not listed by `metier ls`; whoever certifies one takes it out here."""

@@ -26,8 +26,6 @@ DAY = datetime.date.today().toordinal()
 SEED = 6_000_000
 SAMPLED = 3
 GATES = ("oracle", "noop", "mutants")
-UNPROVEN = frozenset({"blender/MaterialRenderMatch-v0"})
-"""Not certified yet, and therefore not listed by `metier ls`; whoever certifies one takes it out here."""
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -64,10 +62,7 @@ def test_the_oracle_is_paid_and_the_checker_is_content(made: tuple[str, gymnasiu
 @pytest.mark.parametrize("env_id", IDS)
 def test_the_certificate_vouches_for_these_files(env_id: str) -> None:
     status = certificate_status(registry.get(env_id))
-    if env_id in UNPROVEN:
-        assert status in (Status.NONE, Status.PARTIAL), f"its certificate is {status}: take it out of UNPROVEN"
-    else:
-        assert status is Status.VALID, f"its certificate is {status}: metier certify {env_id}"
+    assert status is Status.VALID, f"its certificate is {status}: metier certify {env_id}"
 
 
 @pytest.mark.parametrize("turn", range(SAMPLED))

@@ -56,7 +56,7 @@ class SftPlan(_Part):
     warmup_updates: int = 4
 
 
-class GrpoPlan(GrpoSettings):
+class GrpoPlan(GrpoSettings, frozen=True):
     """Group relative policy optimisation: the trainer's settings, and how large a step's batch is."""
 
     prompts: Positive = 8

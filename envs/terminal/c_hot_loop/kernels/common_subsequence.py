@@ -42,7 +42,7 @@ def _model(constants: Constants, given: Input) -> list[int]:
     return [length, number(constants, "G") * (len(a) + len(b) - 2 * length)]
 
 
-COMMON = Kernel(
+COMMON_SUBSEQUENCE = Kernel(
     name="common subsequence",
     work="compares two recordings",
     rule="out[0]: the length of the longest common subsequence of a[0..n) and b[0..m), where a byte u of a and a byte\n"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metier.trainer.grpo import GrpoSettings, scheduled_lr
+from metier.trainer.main_job.plan import GrpoPlan
 
 
 @given(st.integers(1, 60), st.integers(0, 70), st.floats(0.01, 1.0))
@@ -24,3 +25,9 @@ def test_it_rises_then_falls_within_bounds(steps: int, warmup: int, share: float
 def test_by_default_it_stays() -> None:
     settings = GrpoSettings(steps=5, lr=2e-5, warmup=2)
     assert [scheduled_lr(settings, step) for step in range(5)] == pytest.approx([1e-5, 2e-5, 2e-5, 2e-5, 2e-5])
+
+
+def test_a_plan_takes_the_trainers_settings_but_no_seed() -> None:
+    assert GrpoPlan(steps=5, lr=2e-5).lr == 2e-5
+    with pytest.raises(ValueError, match="the whole job has one seed"):
+        GrpoPlan.model_validate({"steps": 5, "seed": 3})

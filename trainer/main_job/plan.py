@@ -62,6 +62,12 @@ class GrpoPlan(GrpoSettings, frozen=True):
     prompts: Positive = 8
     samples: Annotated[int, Field(ge=2)] = 8
 
+    @model_validator(mode="after")
+    def _has_no_seed_of_its_own(self) -> GrpoPlan:
+        if "seed" in self.model_fields_set:
+            raise ValueError("the whole job has one seed: write it as `seed`, beside `grpo`")
+        return self
+
 
 class MainJob(_Part):
     """The whole job.

@@ -21,7 +21,7 @@ from metier.harness.certify import Status, certificate_status, certify
 from metier.harness.prepare import Task, generate
 from metier.harness.sandbox import open_backend
 
-IDS = registry.ids()
+IDS = registry.sources()[registry.registry_path()]
 DAY = datetime.date.today().toordinal()
 SEED = 6_000_000
 SAMPLED = 3

@@ -98,6 +98,7 @@ def test_another_right_way_is_right() -> None:
         (Part.MOTION, "clock"),
         (Part.LOOT, "join"),
         (Part.DROPS, "module"),
+        (Part.FIGHTS, "heap"),
         (Part.COOLDOWN, "clock"),
         (Part.ROSTER, "join"),
         (Part.ROSTER, "count"),

@@ -44,12 +44,12 @@ def _one(trial: Any, names: Any, make: Any, conditions: Any, dice: Any, hooks: A
     for name, fields in joins:
         if wild:
             kept.append([_Ballast() for _ in range(dice.randrange(40))])
-        world.join("".join(list(name)), **fields)
+        world.join(_fresh(name), **fields)
     mail = _mail(trial, dice, wild)
     states = []
     for tick in range(trial["ticks"]):
         for message in mail.get(tick, ()):
-            world.receive(dict(message))
+            world.receive({key: _fresh(value) for key, value in message.items()})
         if wild:
             [random.random() for _ in range(dice.randrange(3))]
             if "pause" in hooks and tick % 9 == 4:
@@ -60,6 +60,11 @@ def _one(trial: Any, names: Any, make: Any, conditions: Any, dice: Any, hooks: A
                 hooks["draw"](world, dice.random())
         states.append(_state(world, names))
     return states
+
+
+def _fresh(value: Any) -> Any:
+    """As it comes off a network: an object of its own, at an address of its own."""
+    return "".join(list(value)) if isinstance(value, str) else value
 
 
 class _Ballast:

@@ -91,7 +91,7 @@ class Launcher:
             self.reap()
             time.sleep(0.005)
         for folder in self.folders:
-            remove_group(folder)
+            remove_tree(folder, deadline)
 
     def turn(self) -> None:
         """Serve all that is ready, less what one of them put an end to: a sandbox and its last words come at once."""
@@ -314,6 +314,20 @@ def remove_group(path: str) -> None:
             return
         except OSError:
             time.sleep(0.002)
+
+
+def remove_tree(folder: str, deadline: float) -> None:
+    """Remove a control group and those in it; a sandbox cut off while it came up may still be dying in them."""
+    while os.path.isdir(folder):
+        for path, _, _ in os.walk(folder, topdown=False):
+            with contextlib.suppress(OSError), open(f"{path}/cgroup.procs") as procs:
+                for pid in {int(word) for word in procs} - {0}:  # 0: not of this namespace
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.002)
 
 
 def main(fd: int) -> None:

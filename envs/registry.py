@@ -4,8 +4,8 @@ Registration data lives in `registry.yaml` only; behaviour lives in the family's
 reads ids, and an entry is validated when it is asked for, so that hundreds of entries cost an import nothing.
 
 Other packages add environments of their own through the entry-point group `metier.registries`, whose value names the
-package that holds a `registry.yaml`. A wrong file of theirs never takes ours down: it is left out, and `problems` says
-why.
+package that holds a `registry.yaml`. A wrong file or entry of theirs never takes ours down: it is left out, and
+`problems` says why.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import traceback
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .core import ConfigError, Family, Instance, Json
+from .core import ConfigError, Family, GenerationError, Instance, Json
 from .registry_file import DOMAINS, RawEntry, read, registry_path
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ __all__ = [
     "GROUP",
     "RawEntry",
     "add_registry",
+    "entries",
     "get",
     "ids",
     "make_family",
@@ -107,8 +110,28 @@ def ids() -> list[str]:
     return list(_known().entries)
 
 
+def entries() -> list[Entry]:
+    """Every entry, validated. A wrong one of another package is left out with a warning.
+
+    Raises:
+        ConfigError: an entry of our own file is wrong.
+    """
+    valid: list[Entry] = []
+    for raw in _known().entries.values():
+        try:
+            valid.append(validated(raw))
+        except ConfigError as error:
+            if raw.path == registry_path():
+                raise
+            problem = f"an entry of another package was left out: {error}"
+            if problem not in _known().problems:
+                _known().problems.append(problem)
+                warnings.warn(problem, stacklevel=2)
+    return valid
+
+
 def problems() -> list[str]:
-    """Why registries of other packages were left out; empty where all is well."""
+    """Why files of other packages were left out, and entries since `entries` was asked; empty where all is well."""
     return list(_known().problems)
 
 
@@ -140,7 +163,7 @@ def validated(raw: RawEntry) -> Entry:
     """
     from pydantic import ValidationError
 
-    from .entry import Entry
+    from .entry import Entry, Limits
 
     try:
         return Entry.model_validate(raw.fields())
@@ -148,8 +171,11 @@ def validated(raw: RawEntry) -> Entry:
         wrong: list[str] = []
         for problem in error.errors():
             name = ".".join(str(part) for part in problem["loc"]) or "entry"
-            hint = suggest(name, list(Entry.model_fields)) if problem["type"] == "extra_forbidden" else ""
-            wrong.append(f"{raw.place(*problem['loc'])}: {raw.id}: {name}: {problem['msg']}{hint}")
+            said = problem["msg"]
+            if problem["type"] == "extra_forbidden":
+                kind = Limits if len(problem["loc"]) > 1 else Entry
+                said = f"no such field{suggest(name.rpartition('.')[2], list(kind.model_fields))}"
+            wrong.append(f"{raw.place(*problem['loc'])}: {raw.id}: {name}: {said}")
         raise ConfigError("; ".join(wrong)) from error
 
 
@@ -201,14 +227,27 @@ def make_family(entry: Entry, options: Mapping[str, Json] | None = None) -> Fami
 
 
 def render_brief(family: Family, instance: Instance, level: int) -> str:
-    """The brief: `instruction.md` beside the family's module, filled with the instance's variables and `level`."""
+    """The brief: `instruction.md` beside the family's module, filled with the instance's variables and `level`.
+
+    Raises:
+        GenerationError: there is none, or it cannot be filled; file and line are named.
+    """
     import jinja2
 
     module = importlib.import_module(type(family).__module__)
-    folder = Path(str(module.__file__)).parent
+    path = Path(str(module.__file__)).with_name("instruction.md")
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
-    text = (folder / "instruction.md").read_text(encoding="utf-8")
-    brief = environment.from_string(text).render({"level": level} | dict(instance.variables)).strip()
+    variables = {"level": level} | dict(instance.variables)
+    try:
+        brief = environment.from_string(path.read_text(encoding="utf-8")).render(variables).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise GenerationError(f"cannot read the brief {path}: {getattr(error, 'strerror', None) or error}") from error
+    except jinja2.TemplateSyntaxError as error:
+        raise GenerationError(f"{path}:{error.lineno}: {error.message}") from error
+    except Exception as error:  # what a template does with its variables
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+        known = f"; it may use {', '.join(variables)}" if isinstance(error, jinja2.UndefinedError) else ""
+        raise GenerationError(f"{path}:{lines[-1] if lines else 1}: {error}{known}") from error
     return "\n\n".join([brief, *instance.context])

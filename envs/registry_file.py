@@ -52,18 +52,21 @@ class RawEntry:
         """The entry's values.
 
         Raises:
-            ConfigError: it is no mapping, or a field is given twice.
+            ConfigError: it is no mapping, a field is given twice, or a value is of no kind that YAML knows by itself.
         """
         if not isinstance(self.node, yaml.MappingNode):
             raise ConfigError(f"{self.place()}: an entry is a mapping that begins with 'id: domain/Name-v0'")
         seen: set[str] = set()
         for key, _ in self.node.value:
-            if key.value in seen:
+            if str(key.value) in seen:
                 raise ConfigError(
                     f"{_place(self.path, key.start_mark.line + 1)}: {self.id}: {key.value} is given twice"
                 )
-            seen.add(key.value)
-        return yaml.constructor.SafeConstructor().construct_document(self.node)
+            seen.add(str(key.value))
+        try:
+            return yaml.constructor.SafeConstructor().construct_document(self.node)
+        except (yaml.constructor.ConstructorError, ValueError) as error:  # a tag of its own; 2026-13-45 as a date
+            raise ConfigError(f"{self.place()}: {self.id}: {getattr(error, 'problem', None) or error}") from error
 
 
 def _below(node: Any, step: str | int) -> tuple[Any, Any] | None:

@@ -69,14 +69,16 @@ class Episodes:
                 label=what,
             )
 
-    async def evaluate(self, what: str, episodes: int) -> tuple[dict[str, Rate], list[EpisodeResult]]:
-        """Greedy pass rates on the held-out seeds, for each environment.
+    async def evaluate(
+        self, what: str, episodes: int, *, temperature: float
+    ) -> tuple[dict[str, Rate], list[EpisodeResult]]:
+        """Pass rates on the held-out seeds, for each environment, at a temperature (0: greedy).
 
         What a failure of ours left ungraded is run again: a seed that drops out on a busy machine would bias the rate.
         """
         first = self._plan.seeds.held_out
         payloads = [
-            self.sampled(line, seed, 0, temperature=0.0)
+            self.sampled(line, seed, 0, temperature=temperature)
             for seed in range(first, first + episodes)
             for line in self._plan.tasks
         ]

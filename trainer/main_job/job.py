@@ -126,13 +126,22 @@ class _Job:
     ) -> None:
         with self.timed("evaluation"):
             self._narrator.phase(f"Evaluation on held-out seeds: {name}")
-            rates, results = await self._episodes.evaluate(name, episodes)
-            stage = Stage(name=name, rates=rates, train_s=train_s, train_tokens=train_tokens, grpo_step=grpo_step)
+            temperature = self._plan.grpo.temperature
+            rates, sampled = await self._episodes.evaluate(f"{name}, sampled", episodes, temperature=temperature)
+            greedy, results = await self._episodes.evaluate(f"{name}, greedy", episodes, temperature=0.0)
+            stage = Stage(
+                name=name,
+                rates=rates,
+                greedy=greedy,
+                train_s=train_s,
+                train_tokens=train_tokens,
+                grpo_step=grpo_step,
+            )
             self._report.stages.append(stage)
-            self._keep(f"evaluation-{len(self._report.stages)}", results)
+            self._keep(f"evaluation-{len(self._report.stages)}", [*sampled, *results])
             for env_id, rate in rates.items():
-                self._narrator.say(f"  {env_id:32} {rate}")
-            self._narrator.say(f"  {'all':32} {stage.total}")
+                self._narrator.say(f"  {env_id:32} {rate}, greedy {greedy[env_id]}")
+            self._narrator.say(f"  {'all':32} {stage.total}, greedy {stage.total_greedy}")
 
     def _keep(self, name: str, results: Sequence[EpisodeResult]) -> None:
         """Episodes as JSON lines, to be looked at."""

@@ -17,7 +17,9 @@ class Stage:
 
     name: str
     rates: Mapping[str, Rate]
-    """Environment → pass rate on the held-out seeds."""
+    """Environment → pass rate on the held-out seeds, of the policy as GRPO trains it (sampled)."""
+    greedy: Mapping[str, Rate]
+    """The same, decoded greedily."""
     train_s: float
     """Wall seconds of training (generation included) that led to this model, after the base model."""
     train_tokens: int
@@ -26,12 +28,21 @@ class Stage:
     @property
     def total(self) -> Rate:
         """All environments together."""
-        rates = self.rates.values()
-        return Rate(
-            passed=sum(rate.passed for rate in rates),
-            valid=sum(rate.valid for rate in rates),
-            requested=sum(rate.requested for rate in rates),
-        )
+        return _total(self.rates)
+
+    @property
+    def total_greedy(self) -> Rate:
+        """All environments together, decoded greedily."""
+        return _total(self.greedy)
+
+
+def _total(by_env: Mapping[str, Rate]) -> Rate:
+    rates = by_env.values()
+    return Rate(
+        passed=sum(rate.passed for rate in rates),
+        valid=sum(rate.valid for rate in rates),
+        requested=sum(rate.requested for rate in rates),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,26 +66,30 @@ class Report:
         names = sorted({name for stage in self.stages for name in stage.rates})
         short = [name.partition("/")[2].rpartition("-v")[0] for name in names]
         lines = [
-            f"| held-out pass rate, greedy | all | {' | '.join(short)} | training s | trained tokens |",
-            f"|---|---|{'---|' * len(names)}---|---|",
+            f"| held-out pass rate, sampled | all | {' | '.join(short)} | all, greedy | training s | trained tokens |",
+            f"|---|---|{'---|' * len(names)}---|---|---|",
         ]
         for stage in self.stages:
             cells = [str(stage.rates[name]) if name in stage.rates else "–" for name in names]
-            spent = f"{stage.train_s:.0f} | {stage.train_tokens}"
-            lines.append(f"| {stage.name} | **{stage.total}** | {' | '.join(cells)} | {spent} |")
+            cells += [str(stage.total_greedy), f"{stage.train_s:.0f}", str(stage.train_tokens)]
+            lines.append(f"| {stage.name} | **{stage.total}** | {' | '.join(cells)} |")
         return "\n".join(lines)
 
     def conclusion(self) -> str:
         """Whether the intervals before and after GRPO are apart, and how the control compares, in words."""
-        before, after = self.stage("SFT").total, self.stage("SFT + GRPO").total
-        apart = after.interval.low > before.interval.high
-        overlap = "do not overlap" if apart else "OVERLAP"
-        words = [f"GRPO moved the held-out pass rate from {before} to {after}: the 95% intervals {overlap}."]
+        warm, trained = self.stage("SFT"), self.stage("SFT + GRPO")
+        before, after = warm.total, trained.total
+        said = {"above": "apart: it rose", "below": "apart: it FELL", "not apart from": "OVERLAPPING: nothing is shown"}
+        apart = said[_place(after, before)]
+        words = [f"GRPO moved the held-out pass rate from {before} to {after}: the 95% intervals are {apart}."]
+        words.append(f"Decoded greedily: from {warm.total_greedy} to {trained.total_greedy}.")
         control = [stage for stage in self.stages if stage.name.startswith("SFT only")]
         if control:
             other = control[0].total
-            where = "below" if other.interval.high < after.interval.low else "not apart from"
-            words.append(f"SFT alone with equal compute reached {other}: its interval is {where} GRPO's.")
+            words.append(
+                f"SFT alone with equal compute reached {other} (greedy {control[0].total_greedy}): "
+                f"its interval is {_place(other, after)} GRPO's."
+            )
         return " ".join(words)
 
     def save(self, folder: Path) -> None:
@@ -106,6 +121,13 @@ class Report:
         return path
 
 
+def _place(rate: Rate, other: Rate) -> str:
+    """Where the 95% interval of a rate lies as against another's."""
+    if rate.interval.low > other.interval.high:
+        return "above"
+    return "below" if rate.interval.high < other.interval.low else "not apart from"
+
+
 def _rewards(axes: Any, steps: Sequence[Mapping[str, float]]) -> None:
     numbers = list(range(1, len(steps) + 1))
     rewards = [step["reward"] for step in steps]
@@ -123,7 +145,10 @@ def _rates(axes: Any, stages: Sequence[Stage]) -> None:
         rate, (low, high) = stage.total.rate, stage.total.interval
         axes.bar(place, rate, color=colours[place % len(colours)], width=0.6)
         axes.errorbar(place, rate, yerr=[[rate - low], [high - rate]], color="black", capsize=5)
+        axes.plot(place + 0.2, stage.total_greedy.rate, "D", color="black", markerfacecolor="white")
         axes.text(place, min(high + 0.02, 0.97), f"{100 * rate:.0f}%", ha="center")
     names = [f"{stage.name}\nn={stage.total.valid}" for stage in stages]
     axes.set_xticks(range(len(stages)), names, fontsize=8)
-    axes.set(ylim=(0, 1), ylabel="pass rate, 95% Wilson", title="Held-out seeds (greedy)")
+    axes.plot([], [], "D", color="black", markerfacecolor="white", label="greedy")
+    axes.legend(loc="upper left", frameon=False)
+    axes.set(ylim=(0, 1), ylabel="pass rate, 95% Wilson", title="Held-out seeds (sampled)")

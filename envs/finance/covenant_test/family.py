@@ -75,8 +75,8 @@ class CovenantTest(Family):
 
 def _short(rng: Rng) -> Instance:
     drawn = letter(rng)
-    sign = "<=" if drawn.tested.is_maximum else ">="
-    figures = (drawn.numerator, drawn.denominator)
+    name, sign = ("maximum", "<=") if drawn.tested.is_maximum else ("minimum", ">=")
+    ratio = f"{drawn.numerator}/{drawn.denominator}"
     return Instance(
         variables={"level": 0, "borrower": drawn.borrower, "file": drawn.path},
         files={drawn.path: drawn.text.encode()},
@@ -84,7 +84,7 @@ def _short(rng: Rng) -> Instance:
         truth={
             "tested": [drawn.tested.to_json()],
             "answer": _line(drawn.tested, bare=True),
-            "working": f"r={figures[0]}/{figures[1]}; print(round(r,2), r{sign}{drawn.tested.limit})",
+            "working": f"r={ratio}; {name}={drawn.tested.limit}; print(round(r,2), r{sign}{name})",
             "wrong": {name: _line(one, bare=True) for name, one in drawn.mistaken.items()},
         },
         secrets=(_line(drawn.tested, bare=True),),

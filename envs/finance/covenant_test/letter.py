@@ -100,7 +100,9 @@ _CURRENCIES = ("EUR m", "GBP m", "USD m", "CHF m", "SEK m")
 
 def letter(rng: Rng) -> Letter:
     """One clause, two figures that it uses, and two that it does not."""
-    ratio = rng.choice(_RATIOS)
+    # as many ceilings as floors, or a habit would answer better than reading
+    is_maximum = rng.choice((True, False))
+    ratio = rng.choice([ratio for ratio in _RATIOS if ratio.is_maximum is is_maximum])
     above, below = rng.choice(ratio.above), rng.choice(ratio.below)
     limit = Decimal(rng.integer(ratio.limits[0] // 5, ratio.limits[1] // 5) * 5).scaleb(-2)
     numerator, denominator = _figures(rng.child("figures"), ratio, limit)

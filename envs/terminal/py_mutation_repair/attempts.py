@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ...core import Instance, Json, ToolCall
 from ...parts.differential import expression
@@ -55,9 +55,14 @@ def secret(bug: Bug, right: Mapping[str, str]) -> str:
 
 
 def oracle(instance: Instance) -> list[ToolCall]:
-    """Read each faulty file, repair its lines, run the visible tests where there are some, submit."""
+    """Read what is faulty, repair its lines, run the visible tests where there are some, submit."""
     bugs = _bugs(instance)
-    calls = [_shell(f"cat {path}") for path in dict.fromkeys(bug["path"] for bug in bugs)]
+    if instance.variables["level"] == 0:
+        # the brief names the function, and no other need be read
+        told = cast(Sequence[Mapping[str, Any]], instance.variables["bugs"])
+        calls = [_shell(f"grep -A3 'def {bug['function']}' {bug['module']}.py") for bug in told]
+    else:
+        calls = [_shell(f"cat {path}") for path in dict.fromkeys(bug["path"] for bug in bugs)]
     calls += [_edit(bug) for bug in bugs]
     if any(path.startswith("tests/") for path in instance.files):
         calls.append(_shell("python3 -m pytest -q"))

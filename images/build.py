@@ -41,7 +41,13 @@ def builder_for(engine: Engine) -> Builder:
         SandboxUnavailable: it is not there, or cannot build on this machine.
     """
     if engine == "docker" or (engine == "auto" and engine_answers()):
-        return DockerBuilder()
+        builder = DockerBuilder()
+        if builder.is_podman():
+            raise SandboxUnavailable(
+                "the engine is Podman, which runs our images but cannot build them; build them on Docker and hand them "
+                "over by `docker save TAG | podman load`, or use --engine bubblewrap"
+            )
+        return builder
     if engine in ("auto", "bubblewrap"):
         return RootfsBuilder()
     raise ConfigError(f"no engine named {engine!r}; there are auto, docker and bubblewrap")

@@ -70,6 +70,10 @@ class DockerBuilder:
                 f"no Docker engine answers ({error}); start dockerd or use --engine bubblewrap"
             ) from error
 
+    def is_podman(self) -> bool:
+        """Whether Podman answers: its Docker API loses an import's tag, and takes no owner of a tmpfs (`run`)."""
+        return any(part.get("Name") == "Podman Engine" for part in self._client.version().get("Components") or [])
+
     def has(self, recipe: Recipe) -> bool:
         """Whether the engine has the recipe's tag."""
         from docker import errors

@@ -157,7 +157,7 @@ def files(places: dict[str, Path]) -> list[str]:
     """All but what a cache is for: the steward's code, whole snapshots, the reaper's lock."""
     home = places["METIER_HOME"]
     made = [*home.iterdir(), *home.glob("steward/*"), *home.glob("snapshots/*"), *places["TMPDIR"].rglob("*")]
-    kept = {home / name for name in ("base", "records", "rootfs", "reaper.lock", "steward", "snapshots")}
+    kept = {home / name for name in ("base", "records", "rootfs", "reaper.lock", "seccomp", "steward", "snapshots")}
     kept |= {*home.glob("snapshots/*.tar"), *(path for path in home.glob("steward/*") if path.name.isalnum())}
     return [str(path) for path in made if path not in kept]
 

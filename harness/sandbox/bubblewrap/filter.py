@@ -17,9 +17,9 @@ _NR, _ARCH, _ARG0 = 0, 4, 16
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _CLONE, _CLONE3, _PRLIMIT64 = 56, 435, 302
-_NAMESPACE_FLAGS = 0x7E020080
+NAMESPACE_FLAGS = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
-_REFUSED = {
+REFUSED = {
     "ptrace": 101, "syslog": 103, "uselib": 134, "vhangup": 153, "pivot_root": 155, "adjtimex": 159, "acct": 163,
     "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "iopl": 172,
     "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179, "nfsservctl": 180, "lookup_dcookie": 212,
@@ -39,10 +39,10 @@ def program() -> bytes | None:
     refuse, absent = _ERRNO | errno.EPERM, _ERRNO | errno.ENOSYS
     code = [_op(_LOAD, _ARCH), _op(_EQUAL, _ARCH_X86_64, 1, 0), _op(_RETURN, absent)]
     code += [_op(_LOAD, _NR), _op(_AT_LEAST, _X32_BIT, 0, 1), _op(_RETURN, absent)]
-    for number in sorted(_REFUSED.values()):
+    for number in sorted(REFUSED.values()):
         code += [_op(_EQUAL, number, 0, 1), _op(_RETURN, refuse)]
     code += [_op(_EQUAL, _CLONE3, 0, 1), _op(_RETURN, absent)]
-    code += [_op(_EQUAL, _CLONE, 0, 4), _op(_LOAD, _ARG0), _op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1)]
+    code += [_op(_EQUAL, _CLONE, 0, 4), _op(_LOAD, _ARG0), _op(_ANY_BIT, NAMESPACE_FLAGS, 0, 1)]
     code += [_op(_RETURN, refuse), _op(_RETURN, _ALLOW)]
     code += [_op(_EQUAL, _PRLIMIT64, 0, 3), _op(_LOAD, _ARG0), _op(_EQUAL, 0, 1, 0), _op(_RETURN, refuse)]
     code += [_op(_RETURN, _ALLOW)]

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import time
-from typing import Self
+from typing import Any, Self
 
 from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxSpec, SandboxUnavailable
 from metier.images import cache_dir, docker_tag
@@ -22,7 +22,8 @@ from ..pool import Launched, StewardBackend
 from ..protocol import steward_folder
 from ..snapshots import SnapshotStore
 from .container import creation
-from .engine import Engine, EngineError, socket_path
+from .engine import Attachment, Engine, EngineError, socket_path
+from .podman import CREATE, Podman, podman_of
 from .reaper import reap_for_ever, remove
 
 HELLO_S = 120.0
@@ -57,6 +58,7 @@ class DockerBackend(StewardBackend):
         self._owner = Owner.current()
         self._run = run or f"{self._owner.pid}-{int(time.time())}"
         self._steward = steward_folder(cache_dir())
+        self._podman: Podman | None = None
         self._reaper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -65,6 +67,7 @@ class DockerBackend(StewardBackend):
                 f"no Docker engine answers at {self.engine.path}; start it, set DOCKER_HOST, "
                 "or choose the bubblewrap backend"
             )
+        self._podman = await podman_of(self.engine, cache_dir() / "seccomp")
         self._reaper = asyncio.create_task(reap_for_ever(self.engine, cache_dir() / "reaper.lock"))
         return self
 
@@ -84,25 +87,34 @@ class DockerBackend(StewardBackend):
             raise
 
     async def _start(self, name: str, spec: SandboxSpec, deadline: Deadline) -> Launched:
-        body = creation(name, image_tag(spec.image), spec, self._steward, self._run, self._owner)
+        tag = image_tag(spec.image)
         try:
-            await self.engine.checked("POST", "/containers/create", query={"name": name}, body=body)
+            await self._create(name, creation(name, tag, spec, self._steward, self._run, self._owner))
         except EngineError as error:
-            if error.status == 404:
+            if not await self.engine.has_image(tag):
                 raise SandboxUnavailable(
                     f"image {spec.image} is not built; run `metier images build {spec.image}`"
                 ) from None
             raise SandboxUnavailable(str(error)) from None
-        streams = await self.engine.attach(name)
+        streams: Attachment | None = None
         try:
+            streams = await self.engine.attach(name)
             await self.engine.checked("POST", f"/containers/{name}/start")
             hello_s = min(HELLO_S, max(0.1, deadline.left_s()))
             client = await StewardClient.connect(name, streams, streams.writer, timeout_s=hello_s)
         except SandboxError as error:
-            streams.writer.close()
-            said = streams.stderr.decode("utf-8", "replace").strip()
+            said = ""
+            if streams is not None:
+                streams.writer.close()
+                said = streams.stderr.decode("utf-8", "replace").strip()
             raise SandboxUnavailable(f"image {spec.image} did not start: {error}{said and ': ' + said}") from None
         return Launched(client=client, remove=lambda: remove(self.engine, name), spec=spec)
+
+    async def _create(self, name: str, body: dict[str, Any]) -> None:
+        if self._podman is not None:
+            await self.engine.checked("POST", CREATE, body=self._podman.specification(name, body))
+        else:
+            await self.engine.checked("POST", "/containers/create", query={"name": name}, body=body)
 
     async def _discard(self, name: str, starting: asyncio.Task[Launched]) -> None:
         await asyncio.wait([starting])

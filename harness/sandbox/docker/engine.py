@@ -27,6 +27,7 @@ class Response(NamedTuple):
 
     status: int
     body: bytes
+    headers: Mapping[str, str]
 
     @property
     def message(self) -> str:
@@ -89,7 +90,7 @@ class Engine:
                 reader, writer = await asyncio.open_unix_connection(self.path)
                 writer.write(_head(method, path, query, body, "Connection: close"))
                 status, headers = await _status(reader)
-                return Response(status, await _body(reader, headers))
+                return Response(status, await _body(reader, headers), headers)
         except TimeoutError:
             raise SandboxUnavailable(
                 f"the Docker engine at {self.path} did not answer {method} {path} within {timeout_s:g} s"
@@ -118,6 +119,10 @@ class Engine:
             raise EngineError(f"the Docker engine refused {method} {path}: {response.message}", response.status)
         return json.loads(response.body) if response.body.strip() else None
 
+    async def has_image(self, tag: str) -> bool:
+        """Whether there is an image of this name. Raises SandboxUnavailable."""
+        return (await self.request("GET", f"/images/{tag}/json")).status == 200
+
     async def attach(self, name: str) -> Attachment:
         """The standard streams of a container, before it starts. Raises EngineError, SandboxUnavailable."""
         query = {"stream": "1", "stdin": "1", "stdout": "1", "stderr": "1"}
@@ -129,7 +134,7 @@ class Engine:
                     writer.write(_head("POST", path, query, None, "Connection: Upgrade", "Upgrade: tcp"))
                     status, headers = await _status(reader)
                     if status not in (101, 200):
-                        message = Response(status, await _body(reader, headers)).message
+                        message = Response(status, await _body(reader, headers), headers).message
                         raise EngineError(f"the Docker engine refused to attach to {name}: {message}", status)
                 except BaseException:
                     writer.close()

@@ -91,7 +91,7 @@ class Command:
             cut_bytes=self._out.ring.cut_bytes + self._err.ring.cut_bytes,
             duration_s=time.monotonic() - self._began,
             timed_out=self._timed_out,
-            oom_killed=self._steward.oom.value() > self._oom_before,
+            oom_killed=self._steward.killed_for_memory(self._oom_before),
             background_open=background,
             **end,
         )

@@ -181,6 +181,16 @@ class Steward:
             "disk_full": full,
         }
 
+    def killed_for_memory(self, before: int) -> bool:
+        """Whether anything was, since the counter stood at `before`; the host hears of it before the answer.
+
+        Should the sandbox be lost next, this is the evidence: not every engine remembers it.
+        """
+        if self.oom.value() <= before:
+            return False
+        self.channel.send(control(PONG, 0, **self.facts()))
+        return True
+
     def _serve(self, stream: int, request: dict[str, Any], body: bytes) -> None:
         try:
             getattr(self, "_op_" + str(request.get("op")), self._unknown)(stream, request, body)

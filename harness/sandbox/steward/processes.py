@@ -56,6 +56,8 @@ class Spawner:
     def __init__(self, pids: int, nice: int) -> None:
         self._pids = pids
         self._nice = nice
+        # relative, for an engine may itself run behind others, and nobody here may go ahead of that
+        self._behind = min(19, os.getpriority(os.PRIO_PROCESS, 0) + nice)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._null = fcntl.fcntl(null, fcntl.F_DUPFD_CLOEXEC, self.RESERVED.stop)
         os.close(null)
@@ -83,7 +85,7 @@ class Spawner:
                     start_new_session=True,
                 )
                 if uid and self._nice:
-                    os.setpriority(os.PRIO_PROCESS, started.pid, self._nice)
+                    os.setpriority(os.PRIO_PROCESS, started.pid, self._behind)
         except (OSError, ValueError) as error:
             raise self._refusal(argv, cwd, error) from None
         finally:

@@ -189,7 +189,7 @@ class Session:
             cut_bytes=cut,
             duration_s=time.monotonic() - self._began,
             timed_out=self._timed_out,
-            oom_killed=self._steward.oom.value() > self._oom_before,
+            oom_killed=self._steward.killed_for_memory(self._oom_before),
             background_open=False,
             **end,
         )

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sets this machine up for `make test` and `make demo`: apt packages, virtual environment, Docker engine.
 # Run it as often as you like: what is there already is left alone. As root it does all by itself; as anybody else it
-# says what root has to install. Choices by environment: METIER_VENV (default .venv), METIER_HOME (caches and logs).
+# says what root has to install. Choices by environment: METIER_VENV (default .venv; never another checkout's), METIER_HOME
+# (caches and logs).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -93,6 +94,16 @@ make_environment() {
     printf '%s\n' "$want" >"$venv/metier.lock"
 }
 
+# An environment from elsewhere that has another checkout's metier in it would have it replaced behind that one's back.
+refuse_anothers_environment() {
+    local other
+    case "$(realpath -m "$venv")/" in "$(pwd -P)"/*) return ;; esac
+    other=$("$venv/bin/python" -I -c 'import metier.images as m, os; print(os.path.realpath(m.__file__ + "/../.."))' 2>/dev/null) ||
+        return 0
+    [ "$other" = "$(pwd -P)" ] ||
+        fail "$venv has the metier of $other, which stays as it is: set METIER_VENV to an environment of this checkout"
+}
+
 install_metier() {
     if "$venv/bin/python" -c 'import sys, metier.images as m; sys.exit(not m.__file__.startswith(sys.argv[1] + "/"))' "$PWD" \
         2>/dev/null; then
@@ -144,6 +155,7 @@ start_engine() {
 }
 
 check_machine
+refuse_anothers_environment
 install_packages
 make_environment
 install_metier

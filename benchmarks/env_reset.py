@@ -77,10 +77,10 @@ def main() -> None:
     metier.register_environments()
     warnings.simplefilter("ignore")
     rows: list[Row] = []
-    for env_id in registry.ids():
+    for entry in registry.entries():
+        env_id, image = entry.id, entry.image
         if given.only not in env_id:
             continue
-        image = registry.get(env_id).image
         there = (
             asyncio.run(built(DockerSdk(image))) if given.backend == "docker" else not Ours("bubblewrap", image).gap()
         )

@@ -22,6 +22,7 @@ from metier.envs.core import (
     hidden_rng,
 )
 
+from .blame import blamed
 from .prepare import Prepared
 
 _PUBLIC_DEFAULT = "metier development secret"
@@ -67,6 +68,6 @@ async def grade(
     except MetierError:
         raise
     except Exception as error:
-        raise VerifierError(f"{entry.id}: the verifier broke: {type(error).__name__}: {error}") from error
+        raise VerifierError(f"{entry.id}: the verifier broke: {blamed(prepared.family, error)}") from error
     finally:
         await sandbox.close()

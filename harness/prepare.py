@@ -29,6 +29,8 @@ from metier.envs.core import (
 from metier.envs.entry import Entry
 from metier.envs.registry import get, make_family, render_brief
 
+from .blame import blamed
+
 SETUP_TIMEOUT_S = 300.0
 _KEPT = 256
 
@@ -72,7 +74,7 @@ def generate(task: Task) -> Prepared:
 
     Raises:
         ConfigError: unknown id, level or option.
-        GenerationError: the family's generator broke.
+        GenerationError: the family's generator or brief broke.
     """
     entry = get(task.env_id)
     level = entry.check_level(task.level)
@@ -85,7 +87,7 @@ def generate(task: Task) -> Prepared:
     except MetierError:
         raise
     except Exception as error:
-        raise GenerationError(f"{task.key}: the generator broke: {type(error).__name__}: {error}") from error
+        raise GenerationError(f"{task.key}: the generator broke: {blamed(family, error)}") from error
     return Prepared(entry=entry, family=family, instance=instance, brief=brief, snapshot=None)
 
 

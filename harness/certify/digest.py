@@ -32,8 +32,8 @@ def family_folder(entry: Entry) -> Path:
     module = entry.entry_point.partition(":")[0]
     try:
         spec = importlib.util.find_spec(module)
-    except ImportError:
-        spec = None
+    except Exception as error:  # finding a module runs the packages around it, which are other people's
+        raise ConfigError(f"{entry.id}: no module {module}: {type(error).__name__}: {error}") from error
     if spec is None or spec.origin is None:
         raise ConfigError(f"{entry.id}: no module {module}; correct entry_point in the registry")
     return Path(spec.origin).parent

@@ -35,8 +35,11 @@ def certificate_status(entry: Entry) -> Status:
         return Status.NONE
     if certificate is None:
         return Status.NONE
-    if certificate.environment_digest != environment_digest(entry):
-        return Status.STALE
+    try:
+        if certificate.environment_digest != environment_digest(entry):
+            return Status.STALE
+    except (ConfigError, SyntaxError):
+        return Status.STALE  # its image or its source cannot be read any more
     if not certificate.green:
         return Status.RED
     return Status.VALID if certificate.valid and not missing_gates(certificate) else Status.PARTIAL

@@ -43,7 +43,7 @@ def certify(
     def progress(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    names = env_ids or registry.ids()
+    names = env_ids or [entry.id for entry in registry.entries()]
     certificates = asyncio.run(
         certify_all(names, seeds=seeds, backend=backend, progress=progress, force=force, levels=levels, gates=gates)
     )

@@ -95,10 +95,20 @@ def _packages() -> Iterator[Found]:
         yield Found(
             name=f"extra {extra}",
             state=State.GOOD if there else State.WARNING,
-            seen=", ".join(f"{name} {version or 'missing'}" for name, version in found.items()),
+            seen=_either(found) if extra == "vllm" else _each(found),
             remedy="" if there else f"pip install 'metier[{extra}]', if you want it",
             facts=found,
         )
+
+
+def _each(versions: dict[str, str | None]) -> str:
+    return ", ".join(f"{name} {version or 'missing'}" for name, version in versions.items())
+
+
+def _either(versions: dict[str, str | None]) -> str:
+    """One of them is enough: one that is there needs no word about the others."""
+    there = [f"{name} {version}" for name, version in versions.items() if version]
+    return ", ".join(there) or f"neither {' nor '.join(versions)}"
 
 
 def _version(name: str) -> str | None:
@@ -162,7 +172,7 @@ def _images() -> Iterator[Found]:
     from metier.envs import registry
 
     users: dict[str, int] = {}
-    for entry in map(registry.get, registry.ids()):
+    for entry in registry.entries():
         users[entry.image] = users.get(entry.image, 0) + 1
     for each in metier.images.ls():
         built = [kind for kind, size in (("docker", each.docker_mb), ("bubblewrap", each.rootfs_mb)) if size]
@@ -243,6 +253,7 @@ def _models() -> Iterator[Found]:
 def _registries() -> Iterator[Found]:
     from metier.envs import registry
 
+    registry.entries()  # which finds the wrong ones
     problems = registry.problems()
     places = {str(path): len(ids) for path, ids in registry.sources().items()}
     yield Found(

@@ -24,7 +24,7 @@ def ls(
     tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; again for several.")] = None,
     image: Annotated[str | None, typer.Option(help="Only on this image.")] = None,
     certificate: Annotated[
-        str | None, typer.Option(help="Only of this worth: valid, stale, red, partial, or missing.")
+        str | None, typer.Option(help="Only of this worth: valid, partial, stale, red or none.")
     ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Also those without a valid certificate.")] = False,
     as_json: Json = False,
@@ -37,14 +37,13 @@ def ls(
     """
     from metier.harness.certify import Status, certificate_status
 
-    entries = [registry.get(env_id) for env_id in registry.ids()]
+    entries = registry.entries()
     _known("domain", domain, sorted({entry.domain for entry in entries}))
     _known("image", image, sorted({entry.image for entry in entries}))
     for one in tag or ():
         _known("tag", one, sorted({each for entry in entries for each in entry.tags}))
-    worths = ["missing" if status is Status.NONE else str(status) for status in Status]
-    _known("certificate", certificate, worths)
-    wanted = Status.NONE if certificate == "missing" else Status(certificate) if certificate else None
+    _known("certificate", certificate, list(Status))
+    wanted = Status(certificate) if certificate else None
     matching = [
         entry
         for entry in entries
@@ -65,7 +64,7 @@ def ls(
     if hidden := len(matching) - len(chosen):
         console.print(f"{hidden} more without a valid certificate: metier ls --all, then metier certify ID")
     elif not chosen:
-        console.print("none")
+        console.print("no environment matches")
 
 
 def _known(option: str, value: str | None, known: list[str]) -> None:

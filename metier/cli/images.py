@@ -39,7 +39,7 @@ def ls(as_json: Annotated[bool, typer.Option("--json", help="Machine-readable ou
 
     listed = metier.images.ls()
     users: dict[str, list[str]] = {each.name: [] for each in listed}
-    for entry in map(registry.get, registry.ids()):
+    for entry in registry.entries():
         users.setdefault(entry.image, []).append(entry.id)
     if as_json:
         print(json.dumps([asdict(each) | {"environments": users[each.name]} for each in listed]))

@@ -17,6 +17,17 @@ from metier.envs.registry_file import ID_PATTERN
 
 _SCAFFOLD = Path(__file__).with_name("scaffold")
 _MARKER = "REPLACE"
+_INSTALLING = """
+So that it is found and its files travel with it, pyproject.toml needs
+
+  [project.entry-points."{group}"]
+  {name} = "{package}"
+
+  [tool.setuptools.package-data]
+  "*" = ["*.yaml", "*.md", "*.json"]
+
+Then install it: pip install -e .
+"""
 console = Console()
 
 
@@ -42,7 +53,7 @@ def new(
     env_id: Annotated[str, typer.Argument(metavar="DOMAIN/Name", help="For example terminal/LogTriage.")],
     into: Annotated[
         Path | None,
-        typer.Option(help="The folder of a Python package of your own; by default this checkout of Metier."),
+        typer.Option(help="The folder of a package of your own, made if need be; by default this checkout of Metier."),
     ] = None,
     image: Annotated[str, typer.Option(help="An image of `metier images ls`.")] = "terminal-python",
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
@@ -60,12 +71,9 @@ def new(
     for path in written:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
     if into is not None:
-        console.print(
-            f'\nIn pyproject.toml: [project.entry-points."{registry.GROUP}"] '
-            f'{plan.module.partition(".")[0]} = "{plan.module.partition(".")[0]}", then install the package.',
-            markup=False,
-            soft_wrap=True,
-        )
+        package = plan.module.rpartition(f".{plan.folder.name}.")[0]
+        told = _INSTALLING.format(group=registry.GROUP, name=package.replace(".", "_"), package=package)
+        console.print(told.rstrip(), markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"\nIt is whole already; make it yours where it says {_MARKER}, then:\n"
         f"  metier info {plan.env_id}\n  metier play {plan.env_id} --policy oracle\n  metier certify {plan.env_id}",
@@ -81,16 +89,16 @@ def _plan(env_id: str, into: Path | None, image: str) -> Plan:
         raise ConfigError(f"{env_id!r} must look like domain/Name: small letters, a slash, then a capital")
     domain, _, name = whole.rpartition("-v")[0].partition("/")
     if whole in registry.ids():
-        raise ConfigError(f"{whole} is there already; take another name, or the next version")
+        raise ConfigError(
+            f"{whole} is there already: take another name, or `metier new {_next(whole)}` says what to do"
+        )
     if image not in names():
         raise ConfigError(
             f"there is no image {image!r}{registry.suggest(image, names())}; `metier images ls` lists all"
         )
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     if into is not None:
-        package = into.resolve()
-        if not (package / "__init__.py").is_file():
-            raise ConfigError(f"{into} is no Python package: make it, with an __init__.py")
+        package = _package(into)
         folder = package / snake
         module = f"{_dotted(package)}.{snake}.family"
         return _free(
@@ -115,11 +123,38 @@ def _plan(env_id: str, into: Path | None, image: str) -> Plan:
     )
 
 
+def _next(env_id: str) -> str:
+    stem, _, version = env_id.rpartition("-v")
+    return f"{stem}-v{int(version) + 1}"
+
+
+def _package(into: Path) -> Path:
+    """A package, or a folder that can become one: a folder of other things is somebody's mistake."""
+    package = into.resolve()
+    if not package.name.isidentifier():
+        raise ConfigError(f"{package.name!r} is no name for a Python package")
+    free = not package.exists() or (package.is_dir() and not any(package.iterdir()))
+    if not free and not (package / "__init__.py").is_file():
+        raise ConfigError(f"{into} is no Python package: name a new folder inside it, or give it an __init__.py")
+    return package
+
+
 def _free(plan: Plan) -> Plan:
-    for path in (plan.folder, plan.test):
-        if path is not None and path.exists():
-            raise ConfigError(f"{path} is there already; take another name, or remove it")
-    return plan
+    """The plan, if nothing lies in its way. A family that does is never to be removed: its scores name its version."""
+    there = next((path for path in (plan.folder, plan.test) if path is not None and path.exists()), None)
+    if there is None:
+        return plan
+    stem, _, version = plan.env_id.rpartition("-v")
+    beside = registry.read(plan.registry) if plan.registry.exists() else {}  # perhaps not installed yet
+    earlier = [env_id for env_id in [*registry.ids(), *beside] if env_id.rpartition("-v")[0] == stem]
+    if not earlier:
+        raise ConfigError(f"{there} is there already: take another name")
+    copy = plan.folder.with_name(f"{plan.folder.name}_v{version}")
+    raise ConfigError(
+        f"{there} is there already, of {earlier[-1]}. A new version is a copy beside it, and the old one stays: "
+        f"copy the newest one's folder to {copy}, less its certificate.json; add an entry {plan.env_id} with "
+        f"entry_point {plan.module.removesuffix('.family')}_v{version}.family:{plan.name}; then certify it"
+    )
 
 
 def _dotted(package: Path) -> str:
@@ -150,6 +185,8 @@ def _write(plan: Plan) -> list[Path]:
         domain = plan.folder.parent / "__init__.py"
         if not domain.exists():
             files = {domain: f'"""The {plan.folder.parent.name} families."""\n'} | files
+    elif not (package := plan.folder.parent / "__init__.py").exists():
+        files = {package: '"""Environments for Metier."""\n'} | files
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

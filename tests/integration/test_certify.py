@@ -78,6 +78,7 @@ DEFECTS = {
     "nesting breaks the verifier": {"fuzzed artefacts"},
     "programs hang the verifier": {"fuzzed artefacts"},
     "a half is enough": {"fuzzed artefacts"},
+    "any answer among many is taken": {"fuzzed artefacts"},
     "generation is hungry": {"envelope"},
     "verifying fills the disk": {"envelope"},
 }

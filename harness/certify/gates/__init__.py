@@ -90,7 +90,8 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         name="fuzzed artefacts",
-        claim="empty, huge, binary, linked, nested, spoiled and endless artefacts get a failing verdict, in time",
+        claim="empty, huge, binary, linked, nested, spoiled and endless artefacts, and the right one among wrong ones, "
+        "get a failing verdict, in time",
         check=fuzzed_artefacts,
         version=2,
         ends_only=True,

@@ -11,6 +11,7 @@ from ...prepare import Prepared
 from ..bench import Bench, Cell, ends, found
 from ..certificate import Finding
 from .conventions import rewritings, stated
+from .leakage import naming
 
 _UNFINISHED = re.compile(r"\{\{|\}\}|\{%|%\}|\bTODO\b|\bFIXME\b|\bNone\b|\bundefined\b|<[a-z_]+ object at 0x")
 _LONGEST = 20_000
@@ -59,13 +60,13 @@ def _lint(prepared: Prepared) -> dict[str, str]:
     text = prepared.brief
     unfinished = _UNFINISHED.search(text)
     unnamed = [artefact.path for artefact in prepared.instance.artefacts if not _named(artefact, text)]
-    told = [secret for secret in prepared.instance.secrets if secret in text]
+    told = [naming(prepared, secret) for secret in prepared.instance.secrets if secret in text]
     tail = f"{len(text)} characters"
     return {
         "finished": f"contains {unfinished.group()!r}" if unfinished else "",
         "length": "" if 40 <= len(text) <= _LONGEST else tail,
         "names what is graded": f"does not name {', '.join(unnamed)}" if unnamed else "",
-        "tells no secret": f"contains {told[0]!r}" if told else "",
+        "tells no secret": f"contains {', '.join(told)}" if told else "",
     }
 
 

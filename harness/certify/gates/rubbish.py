@@ -52,6 +52,8 @@ PROGRAMS: Mapping[str, Callable[[str, bytes], bytes]] = {
 _FORKS = b"import os\nwhile True:\n    os.fork()\n"
 _HUNGRY = b"x = [b'x' * (1 << 24) for _ in range(1 << 20)]\n"
 BOMB_BYTES = 400 << 20
+_LISTS = (".txt", ".csv", ".tsv", ".md", ".log")
+_WHEELS = (b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _ZIPPED = (".zip", ".xlsx", ".docx", ".pptx", ".ods", ".odt", ".3mf", ".whl", ".jar")
 
 
@@ -75,6 +77,8 @@ def spoiled(right: Collected) -> dict[str, Collected]:
         "first half of the right one": rewritten(right, lambda _, data: data[: len(data) // 2]),
         "right one with spoiled bytes": rewritten(right, lambda _, data: _flipped(data)),
         "right one twice": rewritten(right, lambda _, data: data + data),
+        "right one among wrong ones, in lines of its own": rewritten(right, _among_lines),
+        "right one among wrong ones, on the same line": rewritten(right, _among_words),
         **{name: rewritten(right, change) for name, change in PROGRAMS.items()},
     }
 
@@ -96,6 +100,28 @@ def rewritten(collected: Collected, change: Callable[[str, bytes], bytes]) -> Co
             member.size = len(data)
             new.addfile(member, io.BytesIO(data))
     return Collected(tar=buffer.getvalue(), refused=collected.refused)
+
+
+def _among_lines(path: str, data: bytes) -> bytes:
+    """A list or a plain answer between two wrong ones: a verifier that only looks for the right one finds it."""
+    return b"\n".join(one.rstrip(b"\n") for one in _between(data)) + b"\n" if _is_list(path) else data
+
+
+def _among_words(path: str, data: bytes) -> bytes:
+    """The same, line by line."""
+    return b"\n".join(b" ".join(_between(line)) for line in data.split(b"\n")) if _is_list(path) else data
+
+
+def _is_list(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return "." not in name or name.endswith(_LISTS)
+
+
+def _between(right: bytes) -> list[bytes]:
+    """A wrong one with other digits (other letters where it has none), the right one, and another wrong one."""
+    wheel = next((each for each in _WHEELS if set(each) & set(right)), b"")
+    wrong = [right.translate(bytes.maketrans(wheel, wheel[turn:] + wheel[:turn])) for turn in (1, 2)]
+    return [wrong[0], right, wrong[1]] if wheel else [right]
 
 
 def _flipped(data: bytes) -> bytes:

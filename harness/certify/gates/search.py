@@ -77,17 +77,18 @@ def one_line_forms(needle: str) -> list[str]:
 
 
 def inside(data: bytes, wanted: Sequence[dict[str, bytes]], depth: int = 0) -> set[tuple[int, str]]:
-    """The (needle index, how) of what is in `data`."""
-    hits: set[tuple[int, str]] = set()
+    """The (needle index, how) of what is in `data`, each needle once."""
+    hits: dict[int, str] = {}
     squeezed = re.sub(rb"\s+", b"", data)
     for index, encodings in enumerate(wanted):
         how = next((name for name, form in encodings.items() if form in data or form in squeezed), None)
         if how is not None:
-            hits.add((index, how))
+            hits[index] = how
     if depth < DEEPEST and not hits:
         for name, part in unpacked(data):
-            hits |= {(index, f"{how} in {name}") for index, how in inside(part, wanted, depth + 1)}
-    return hits
+            for index, how in inside(part, wanted, depth + 1):
+                hits.setdefault(index, f"{how} in {name}")
+    return set(hits.items())
 
 
 def unpacked(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -168,17 +169,16 @@ def _git_objects(folder: str) -> Iterator[tuple[str, bytes]]:
     yield f"git objects in {folder}", said.stdout[:LARGEST]
 
 
-def overheard(messages: Sequence[bytes], needles: Sequence[str]) -> list[str]:
-    """What was found in messages, in words; for use on the host."""
+def overheard(messages: Sequence[bytes], needles: Sequence[str]) -> list[tuple[int, str]]:
+    """The (needle index, how) of what is in messages; for use on the host."""
     wanted = [forms(needle) for needle in needles]
-    hits = {hit for message in messages for hit in inside(message, wanted)}
-    return [f"needle {index} {how} where a program of the agent's could read it" for index, how in sorted(hits)]
+    return sorted({hit for message in messages for hit in inside(message, wanted)})
 
 
-def main(question: dict[str, Any]) -> list[str]:
-    """What was found, in words; never the needle itself."""
+def main(question: dict[str, Any]) -> list[tuple[int, str, str]]:
+    """The (needle index, how, where) of what was found; never the needle itself."""
     wanted = [forms(needle) for needle in question["needles"]]
-    hits: list[str] = []
-    for where, data in sources(question["roots"]):
-        hits.extend(f"needle {index} {how} in {where}" for index, how in sorted(inside(data, wanted)))
+    hits = [
+        (index, how, where) for where, data in sources(question["roots"]) for index, how in sorted(inside(data, wanted))
+    ]
     return hits[:50]

@@ -43,13 +43,16 @@ async def mutants(bench: Bench, cells: Sequence[Cell]) -> list[Finding]:
         wrong = prepared.family.mutants(prepared.instance)
         enough = len(wrong) >= FEWEST_MUTANTS
         findings = [found(cell, f"{len(wrong)} mutants", enough, f"there must be {FEWEST_MUTANTS} or more")]
+        earned: list[str] = []
         best = 0.0
         for name, calls in wrong.items():
             played = await bench.play(cell, list(calls))
+            earned.append(f"{name} {'no verdict' if played.reward is None else format(played.reward, '.3g')}")
             if played.reward and played.reward > best:
                 best, bench.partial[cell] = played.reward, name
             fails = played.verdict is not None and not played.verdict.passed
             findings.append(found(cell, f"mutant {name}", fails, played.words))
+        bench.say(f"mutants: level {cell.level} seed {cell.seed}: earned {', '.join(earned)}")
         return findings
 
     return await bench.each(cells, "mutants", check)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metier.envs.core import HashRng, Instance, Verdict, instance_rng
@@ -62,6 +62,7 @@ def test_instances_repeat_and_differ_by_seed(level: int) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
+@example(28424)
 def test_the_right_filing_adds_up_within_its_rounding(seed: int) -> None:
     filing = draw_accounts(
         HashRng(b"%d" % seed), WHOLE, prefix="abc", company="Abc SE", currency="EUR", year=2025
@@ -82,7 +83,10 @@ def test_the_right_filing_adds_up_within_its_rounding(seed: int) -> None:
     assert min(value for (name, _), value in values.items() if name not in _MAY_BE_NEGATIVE) > 0
 
 
-_MAY_BE_NEGATIVE = {"CashFromOperations", "CashFromInvesting", "CashFromFinancing", "NetChangeInCash"}
+_MAY_BE_NEGATIVE = {
+    *("CashFromOperations", "CashFromInvesting", "CashFromFinancing", "NetChangeInCash"),
+    *("OperatingProfit", "ProfitBeforeTax", "ProfitForTheYear"),  # a year can end in a loss
+}
 
 
 @pytest.mark.parametrize("level", LEVELS)

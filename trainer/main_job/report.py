@@ -147,7 +147,7 @@ def _rates(axes: Any, stages: Sequence[Stage]) -> None:
         axes.errorbar(place, rate, yerr=[[rate - low], [high - rate]], color="black", capsize=5)
         axes.plot(place + 0.2, stage.total_greedy.rate, "D", color="black", markerfacecolor="white")
         axes.text(place, min(high + 0.02, 0.97), f"{100 * rate:.0f}%", ha="center")
-    names = [f"{stage.name}\nn={stage.total.valid}" for stage in stages]
+    names = [stage.name.replace(", ", ",\n") + f"\nn={stage.total.valid}" for stage in stages]
     axes.set_xticks(range(len(stages)), names, fontsize=8)
     axes.plot([], [], "D", color="black", markerfacecolor="white", label="greedy")
     axes.legend(loc="upper left", frameon=False)

@@ -21,7 +21,7 @@ images: setup ## every image: base, then each trade's tools, each proven by its 
 model: setup
 	@$(BIN)/metier models get $(MODEL)
 
-demo: images model ## the main job: a small model learns in real sandboxes (three quarters of an hour after set-up on two cores with bf16)
+demo: images model ## the main job: a small model learns in real sandboxes (half an hour after set-up on two cores with bf16)
 	@$(BIN)/metier demo $(ARGS)
 
 test: images model ## the whole test suite; ARGS="-k name" for a part of it

@@ -20,6 +20,8 @@ from .core import ConfigError
 DOMAINS = ("terminal", "blender", "cad", "game", "finance", "law", "office", "data", "test")
 """The namespaces of our own ids; another package chooses its own."""
 ID_PATTERN = r"^[a-z][a-z0-9_-]*/[A-Z][A-Za-z0-9]*-v\d+$"
+_YAML: Any = yaml
+"""Its types say nothing of nodes, loaders and constructors."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -64,7 +66,7 @@ class RawEntry:
                 )
             seen.add(str(key.value))
         try:
-            return yaml.constructor.SafeConstructor().construct_document(self.node)
+            return _YAML.constructor.SafeConstructor().construct_document(self.node)
         except (yaml.constructor.ConstructorError, ValueError) as error:  # a tag of its own; 2026-13-45 as a date
             raise ConfigError(f"{self.place()}: {self.id}: {getattr(error, 'problem', None) or error}") from error
 
@@ -94,7 +96,7 @@ def read(path: Path) -> dict[str, RawEntry]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the registry {path}: {getattr(error, 'strerror', None) or error}") from error
     try:
-        root = yaml.compose(text, Loader=_LOADER)
+        root = _YAML.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1

@@ -45,5 +45,9 @@ class Backends:
 
     async def close(self) -> None:
         """Idempotent: every sandbox of these backends is gone afterwards."""
+        opening = list(self._open.values())
         self._open.clear()
+        for start in opening:
+            start.cancel()  # one that has opened is not touched by that
+        await asyncio.gather(*opening, return_exceptions=True)
         await self._exits.aclose()

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from metier.envs.core import (
+    Collected,
     ConfigError,
     Deadline,
+    GenerationError,
     Json,
     Limit,
+    MetierError,
     Outcome,
     Sandbox,
     SandboxBackend,
+    SandboxError,
     SandboxLost,
     ToolCall,
     ToolResult,
@@ -26,7 +31,8 @@ from metier.envs.core import (
     Verdict,
 )
 
-from .grading import floor, grade
+from .blame import blamed
+from .grading import NO_ROOM, floor, grade
 from .prepare import Prepared, Preparer, Task
 from .tools import Toolbox
 
@@ -82,7 +88,14 @@ class Episode:
             names = ", ".join(sorted(missing))
             raise ConfigError(f"{task.env_id} requires {names}, which the {backend.name} backend cannot promise")
         sandbox = await preparer.fork(prepared, deadline=bound)
-        episode = cls(task, prepared, sandbox, backend, bound)
+        try:
+            episode = cls(task, prepared, sandbox, backend, bound)
+        except BaseException as error:
+            await asyncio.shield(sandbox.close(reuse=False))
+            if isinstance(error, MetierError) or not isinstance(error, Exception):
+                raise
+            said = blamed(prepared.family, error)
+            raise GenerationError(f"{task.key}: the environment's own tools broke: {said}") from error
         episode.reset_s = time.monotonic() - began
         return episode
 
@@ -105,8 +118,12 @@ class Episode:
         if self.last is not None and self.last.ended:
             raise ConfigError("the episode has ended; start another")
         self.num_steps += 1
+        return await self._survived(self._step(call))
+
+    async def _survived(self, doing: Awaitable[Step]) -> Step:
+        """Its step; a sandbox that the agent took down meanwhile ends the episode at the limit it ran into."""
         try:
-            self.last = await self._step(call)
+            self.last = await doing
         except SandboxLost as error:
             if error.agent_caused is None:
                 raise
@@ -123,16 +140,18 @@ class Episode:
         if call.tool == "submit" and self._toolbox.problem(call) is None:
             return await self._submit(call.arguments.get("answer"))
         began = time.monotonic()
-        result = await self._toolbox.call(call, left_s=self._left_s())
+        result = await self._toolbox.call(call, deadline=self._left())
         self.tool_s += time.monotonic() - began
-        if self._left_s() <= 0:
-            return await self.end(Limit.TIME, result)
+        if self._left().expired:
+            return await self._end(Limit.TIME, result)
         if self.num_steps >= self.prepared.entry.limits.steps:
-            return await self.end(Limit.STEPS, result)
+            return await self._end(Limit.STEPS, result)
         return Step(result=result)
 
-    def _left_s(self) -> float:
-        return min(self.prepared.entry.limits.agent_s - self.tool_s, self.deadline.left_s())
+    def _left(self) -> Deadline:
+        """What is left of the agent's time, or of the episode's where that is less."""
+        entry = self.prepared.entry
+        return self.deadline.within(entry.limits.agent_s - self.tool_s, "agent_s", entry.id)
 
     async def _submit(self, answer: Json) -> Step:
         result = ToolResult(text="submitted")
@@ -145,21 +164,37 @@ class Episode:
                 result = ToolResult(text=f"submitted, but the answer could not be kept: {error}", ok=False)
         return await self._graded(Outcome.COMPLETED, None, result)
 
-    async def end(self, limit: Limit, result: ToolResult | None = None) -> Step:
-        """End at a limit, graded on what is there."""
+    async def end(self, limit: Limit) -> Step:
+        """End at a limit, graded on what is there. Raises as `step`."""
+        return await self._survived(self._end(limit))
+
+    async def _end(self, limit: Limit, result: ToolResult | None = None) -> Step:
         text = f"{result.text}\n[the episode ended: {limit} limit]" if result else f"[the episode ended: {limit} limit]"
         shown = ToolResult(text=text.strip(), images=result.images if result else (), ok=False)
-        self.last = await self._graded(Outcome.AGENT_LIMIT, limit, shown)
-        return self.last
+        return await self._graded(Outcome.AGENT_LIMIT, limit, shown)
 
     async def _graded(self, outcome: Outcome, limit: Limit | None, result: ToolResult) -> Step:
         began = time.monotonic()
-        collected = await self.sandbox.collect(self.prepared.instance.artefacts)
-        # grading has its own limit: an agent that used up the episode's time is still graded
-        bound = Deadline.after(self.prepared.entry.limits.verify_s + 30, limit="grading", set_by="episode")
-        verdict = await grade(self._backend, self.prepared, collected, seed=self.task.seed, deadline=bound)
+        collected = await self._collected()
+        if isinstance(collected, Verdict):
+            verdict = collected
+        else:
+            # grading has its own limit: an agent that used up the episode's time is still graded
+            bound = Deadline.after(self.prepared.entry.limits.verify_s + 30, limit="grading", set_by="episode")
+            verdict = await grade(self._backend, self.prepared, collected, seed=self.task.seed, deadline=bound)
         self.verify_s += time.monotonic() - began
         return Step(result=result, outcome=outcome, limit=limit, verdict=verdict)
+
+    async def _collected(self) -> Collected | Verdict:
+        """The artefacts; a verdict where the agent left no room to read them. Raises SandboxError."""
+        try:
+            return await self.sandbox.collect(self.prepared.instance.artefacts)
+        except ConnectionError:
+            raise
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in NO_ROOM:
+                return floor("artefacts can be read", f"the agent left no room to read them: {error}")
+            raise SandboxError(f"{self.sandbox.id}: the artefacts could not be collected: {error}") from error
 
     async def close(self) -> None:
         """Give the sandbox back; idempotent, and not stopped by a cancellation."""

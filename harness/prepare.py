@@ -32,6 +32,8 @@ from metier.envs.registry import get, make_family, render_brief
 from .blame import blamed
 
 SETUP_TIMEOUT_S = 300.0
+MAX_SEED = 2**63 - 1
+_TOLD_CHARACTERS = 200
 _KEPT = 256
 
 
@@ -69,6 +71,27 @@ class Prepared:
     """None where the files are enough."""
 
 
+def check_seed(env_id: str, seed: object) -> int:
+    """The seed, if it is one. Raises ConfigError."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+        raise ConfigError(f"{env_id}: a seed is an integer from 0 to {MAX_SEED}, not {told(seed)}")
+    return seed
+
+
+def told(value: object) -> str:
+    """A value that somebody gave us, as a message may repeat it: some have no text, and some no end.
+
+    Example:
+        >>> told("abc"), told(10**5000)
+        ("'abc'", 'a value of type int')
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _TOLD_CHARACTERS else f"{text[:_TOLD_CHARACTERS]}…"
+
+
 def generate(task: Task) -> Prepared:
     """The instance and its brief, without a sandbox.
 
@@ -78,8 +101,7 @@ def generate(task: Task) -> Prepared:
     """
     entry = get(task.env_id)
     level = entry.check_level(task.level)
-    if isinstance(task.seed, bool) or not isinstance(task.seed, int) or task.seed < 0:
-        raise ConfigError(f"{task.env_id}: a seed is an integer from 0, not {task.seed!r}")
+    check_seed(task.env_id, task.seed)
     family = make_family(entry, task.options)
     try:
         instance = family.generate(instance_rng(entry.id, task.options, task.seed, level), level)
@@ -104,6 +126,24 @@ def workspace_tar(instance: Instance) -> bytes:
     return buffer.getvalue()
 
 
+def _retrieved(future: asyncio.Future[Prepared]) -> None:
+    """Its error, if it has one, is told to whoever asks again."""
+    if not future.cancelled():
+        future.exception()
+
+
+async def _fill(sandbox: Sandbox, prepared: Prepared) -> None:
+    """Brings the instance's files in. Raises SandboxLost, and GenerationError where they do not fit."""
+    try:
+        await sandbox.unpack(workspace_tar(prepared.instance), "/workspace")
+    except ConnectionError:
+        raise
+    except (OSError, ValueError) as error:
+        raise GenerationError(
+            f"{prepared.entry.id}: its files could not be put into a workspace: {error}; raise limits.memory_mb"
+        ) from error
+
+
 class Preparer:
     """Prepares instances on one backend, each once for all rollouts of its group; keeps the last few hundred."""
 
@@ -113,11 +153,13 @@ class Preparer:
 
     async def prepare(self, task: Task, *, deadline: Deadline) -> Prepared:
         """Raises ConfigError, GenerationError, SandboxError."""
+        check_seed(task.env_id, task.seed)
         known = self._kept.get(task.key)
         if known is not None and not (known.done() and (known.cancelled() or known.exception())):
             self._kept.move_to_end(task.key)
             return await asyncio.shield(known)
         future = asyncio.ensure_future(self._prepare(task, deadline))
+        future.add_done_callback(_retrieved)  # whoever waited may have been interrupted
         self._kept[task.key] = future
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
@@ -129,7 +171,7 @@ class Preparer:
             return prepared
         sandbox = await self._backend.acquire(prepared.entry.sandbox(), deadline=deadline)
         try:
-            await sandbox.unpack(workspace_tar(prepared.instance), "/workspace")
+            await _fill(sandbox, prepared)
             for line in prepared.instance.setup:
                 result = await sandbox.exec(line, timeout_s=min(SETUP_TIMEOUT_S, deadline.left_s()))
                 if not result.ok:
@@ -152,7 +194,7 @@ class Preparer:
         sandbox = await self._backend.acquire(prepared.entry.sandbox(), deadline=deadline, snapshot=prepared.snapshot)
         try:
             if prepared.snapshot is None and prepared.instance.files:
-                await sandbox.unpack(workspace_tar(prepared.instance), "/workspace")
+                await _fill(sandbox, prepared)
             for line in prepared.instance.services:
                 started = await sandbox.exec(line, timeout_s=min(60.0, deadline.left_s()))
                 if not started.ok:

@@ -1,12 +1,50 @@
-"""How an episode went: the record that crosses processes, is trained on, and is counted."""
+"""How an episode went: the record that crosses processes, is trained on, and is counted.
+
+A model may say what no record can hold, such as half of a character or a number without end. `recorded_turn` and
+`recorded_call` are what it said as it is kept: text with the replacement character, and a call that was refused for
+what its arguments hold without them. Such a call did nothing, and does nothing when it is replayed.
+"""
 
 from __future__ import annotations
+
+import dataclasses
+import operator
 
 import pydantic
 
 from metier.envs.core import Check, Limit, Outcome, ToolCall
 
 from .policy.contract import AssistantTurn, Message
+from .tools.door import shortened, unfit
+from .tools.truncate import valid_text
+
+NOT_RECORDED = "(not recorded)"
+"""The name under which a call's record tells why its arguments are not in it; no tool has an argument of that name."""
+
+
+def recorded_call(call: ToolCall) -> ToolCall:
+    """A call as it is recorded: itself, unless its arguments or names are none.
+
+    Example:
+        >>> recorded_call(ToolCall(tool="shell", arguments={"command": "\\ud800"})).arguments
+        {'(not recorded)': "command: '\\\\ud800' at character 0 is half of a character, which is no text; send ..."}
+    """
+    tool = call.tool if isinstance(call.tool, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+    call_id = call.id if isinstance(call.id, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+    names = {"tool": tool if valid_text(tool) == tool else shortened(tool), "id": valid_text(call_id)}
+    wrong = unfit(call.arguments)
+    if wrong is not None:
+        return ToolCall(arguments={NOT_RECORDED: valid_text(wrong)}, **names)
+    return call if names == {"tool": call.tool, "id": call.id} else dataclasses.replace(call, **names)
+
+
+def recorded_turn(turn: AssistantTurn) -> AssistantTurn:
+    """A turn as it is recorded, and as its policy is told of it later."""
+    text, notes = valid_text(turn.text), tuple(map(valid_text, turn.notes))
+    calls = tuple(map(recorded_call, turn.calls))
+    if text == turn.text and notes == turn.notes and all(map(operator.is_, calls, turn.calls)):
+        return turn
+    return dataclasses.replace(turn, text=text, notes=notes, calls=calls)
 
 
 class EpisodeResult(pydantic.BaseModel):

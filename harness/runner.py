@@ -17,6 +17,7 @@ from metier.envs.core import (
     Limit,
     MetierError,
     Outcome,
+    PolicyError,
     SandboxBackend,
     ToolCall,
 )
@@ -25,7 +26,9 @@ from .backends import Backends
 from .episode import Episode, Step
 from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy
 from .prepare import Preparer, Task
-from .result import EpisodeResult
+from .result import EpisodeResult, recorded_call, recorded_turn
+from .tools.truncate import valid_text
+from .unexpected import contained
 
 Watch = Callable[[Episode, ToolCall, Step], None]
 """Called after each step, for those who want to see an episode as it goes."""
@@ -75,7 +78,7 @@ async def run_episode(
         raise
     except MetierError as error:
         outcome = error.outcome or Outcome.CLUSTER_FAILURE
-        return said.result(task, outcome=outcome, failure=f"{type(error).__name__}: {error}")
+        return said.result(task, outcome=outcome, failure=valid_text(f"{type(error).__name__}: {error}"))
 
 
 async def _play(
@@ -88,7 +91,9 @@ async def _play(
     said: _Transcript,
 ) -> EpisodeResult:
     began = time.monotonic()
-    async with await Episode.start(task, backend, preparer, deadline=deadline) as episode:
+    with contained(task.env_id):
+        episode = await Episode.start(task, backend, preparer, deadline=deadline)
+    async with episode:
         try:
             last = await _converse(episode, policy, said, watch)
         finally:
@@ -109,25 +114,28 @@ async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: 
     said.conversation.append(Message(role=Role.USER, text=episode.brief))
     while True:
         began = time.monotonic()
-        turn = await policy.act(tuple(said.conversation), episode.specs, deadline=episode.deadline)
+        with contained(f"{episode.task.env_id}: the policy", PolicyError):
+            turn = await policy.act(tuple(said.conversation), episode.specs, deadline=episode.deadline)
         said.timings_s["policy"] += time.monotonic() - began
-        said.conversation.append(turn)
-        if turn.stop is Stop.CONTEXT:
-            return await episode.end(Limit.TOKENS)
-        if episode.deadline.expired:
-            return await episode.end(Limit.TIME)
+        said.conversation.append(recorded_turn(turn))
+        if turn.stop is Stop.CONTEXT or episode.deadline.expired:
+            said.dropped = tuple(map(recorded_call, turn.calls))
+            with contained(episode.task.env_id):
+                return await episode.end(Limit.TOKENS if turn.stop is Stop.CONTEXT else Limit.TIME)
         # a turn without a call is one step, so that `limits.steps` bounds every episode
         calls = turn.calls or (ToolCall(tool=""),)
         for index, call in enumerate(calls):
-            step = await episode.step(call)
-            said.steps.append(call)
+            with contained(episode.task.env_id):
+                step = await episode.step(call)
+            done = recorded_call(call)
+            said.steps.append(done)
             said.conversation.append(
-                Message(role=Role.TOOL, text=step.result.text, images=step.result.images, call_id=call.id)
+                Message(role=Role.TOOL, text=step.result.text, images=step.result.images, call_id=done.id)
             )
             if watch is not None:
                 watch(episode, call, step)
             if step.ended:
-                said.dropped = tuple(calls[index + 1 :])
+                said.dropped = tuple(map(recorded_call, calls[index + 1 :]))
                 return step
 
 
@@ -172,11 +180,13 @@ def failed(payload: dict[str, Any], failure: str, message: str) -> EpisodeResult
 
     kind: Any = getattr(core, failure, ClusterError)
     outcome = getattr(kind, "outcome", None) or Outcome.CLUSTER_FAILURE
+    if failure == "CancelledError":
+        outcome = Outcome.CANCELLED
     return EpisodeResult(
         env_id=payload["env_id"],
         seed=payload["seed"],
         level=payload.get("level", 0),
         sample=payload.get("sample", 0),
         outcome=outcome,
-        failure=f"{failure}: {message}",
+        failure=valid_text(f"{failure}: {message}"),
     )

@@ -5,7 +5,7 @@ from .docker_builder import engine_answers
 from .listing import Listed, ls, prune
 from .recipe import Recipe, digest, docker_tag, environment, names, recipe
 from .rootfs import rootfs
-from .store import Progress, Record, cache_dir
+from .store import Progress, Record, cache_dir, making_room, no_room
 
 __all__ = [
     "Engine",
@@ -20,7 +20,9 @@ __all__ = [
     "engine_answers",
     "environment",
     "ls",
+    "making_room",
     "names",
+    "no_room",
     "prune",
     "recipe",
     "rootfs",

@@ -15,7 +15,7 @@ from .docker_builder import DockerBuilder, engine_answers
 from .recipe import Recipe, names, recipe
 from .reporter import Reporter
 from .rootfs_builder import RootfsBuilder
-from .store import Progress, Record, load_record, locked, previous_record, save_record
+from .store import Progress, Record, cache_dir, load_record, locked, making_room, previous_record, save_record
 
 Engine = Literal["auto", "docker", "bubblewrap"]
 
@@ -65,7 +65,8 @@ def build(
     wanted = [recipe(name) for name in (names() if images is None else images)]
     builder = builder_for(engine)
     chain = {each.name: each for last in wanted for each in last.lineage()}
-    return [_build_one(builder, each, progress) for each in chain.values()]
+    with making_room(cache_dir(), "images"):
+        return [_build_one(builder, each, progress) for each in chain.values()]
 
 
 def _build_one(builder: Builder, target: Recipe, progress: Progress) -> Record:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import subprocess
 from pathlib import Path
 
@@ -13,7 +16,9 @@ from .docker_builder import DockerBuilder, engine_answers
 from .recipe import Recipe, recipe
 from .reporter import Reporter
 from .rootfs_builder import finish, remove_tree
-from .store import Progress, locked, rootfs_path
+from .store import Progress, locked, making_room, rootfs_path
+
+_WORDS_BYTES = 4096
 
 
 def rootfs(name: str, *, build: bool = True, progress: Progress = to_stderr) -> Path:
@@ -30,7 +35,7 @@ def rootfs(name: str, *, build: bool = True, progress: Progress = to_stderr) -> 
     if engine_answers():
         docker = DockerBuilder()
         if docker.has(wanted):
-            with locked(wanted.name, progress):
+            with making_room(path.parent, f"image {name}"), locked(wanted.name, progress):
                 if not path.is_dir():
                     _export(docker, wanted, path, progress)
             return path
@@ -47,14 +52,19 @@ def _export(docker: DockerBuilder, wanted: Recipe, path: Path, progress: Progres
     remove_tree(draft)
     draft.mkdir(parents=True)
     try:
-        command = ["tar", "-xpf", "-", "--numeric-owner", "-C", str(draft)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE) as unpack:
-            assert unpack.stdin is not None
-            docker.export(wanted, unpack.stdin)
+        command = ["env", "LC_ALL=C", "tar", "-xpf", "-", "--numeric-owner", "-C", str(draft)]
+        with os.fdopen(os.memfd_create("words"), "w+b") as words:
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=words) as unpack:
+                assert unpack.stdin is not None
+                with contextlib.suppress(BrokenPipeError):  # tar ended, and says why
+                    docker.export(wanted, unpack.stdin)
+            words.seek(0)
+            said = words.read(_WORDS_BYTES).decode("utf-8", "replace").strip()
+        if os.strerror(errno.ENOSPC) in said:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if unpack.returncode != 0:
-            raise SandboxUnavailable(
-                f"unpacking image {wanted.name} failed: tar ended with {unpack.returncode}; is the disk full?"
-            )
+            why = said.splitlines()[0] if said else f"tar ended with {unpack.returncode}"
+            raise SandboxUnavailable(f"unpacking image {wanted.name} failed: {why}")
         finish(draft)
         draft.rename(path)
     except BaseException:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -16,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from metier.envs.core import SandboxUnavailable
 
 from .recipe import Recipe
 
@@ -45,6 +48,33 @@ def cache_dir() -> Path:
     if home := os.environ.get("METIER_HOME"):
         return Path(home).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "metier"
+
+
+@contextlib.contextmanager
+def making_room(folder: Path, what: str) -> Iterator[None]:
+    """For a block that writes `what` into `folder`, of the cache: says what is full, and what to do.
+
+    Raises:
+        SandboxUnavailable: it could not be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, ConnectionError):
+            raise
+        raise no_room(folder, what, error) from error
+
+
+def no_room(folder: Path, what: str, error: OSError) -> SandboxUnavailable:
+    """The words for an `error` at writing `what` into `folder`."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return SandboxUnavailable(
+            f"no room for {what}: the disk of {folder} is full; run `metier images prune`, remove what else is there, "
+            "or set METIER_HOME to a folder on a larger disk"
+        )
+    return SandboxUnavailable(
+        f"{what} cannot be written to {folder} ({error}); set METIER_HOME to a folder that you may write"
+    )
 
 
 def rootfs_path(recipe: Recipe) -> Path:
@@ -81,8 +111,12 @@ def save_record(recipe: Recipe, record: Record) -> None:
     path = _record_path(recipe, record.engine)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(json.dumps(asdict(record), indent=1))
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(asdict(record), indent=1))
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 import pydantic
 
-from metier.envs.core import ConfigError
+from metier.envs.core import ConfigError, RecordError
 from metier.envs.entry import Entry
 
 from .digest import CERTIFICATE, family_folder
@@ -66,9 +67,19 @@ class Certificate(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 def save(entry: Entry, certificate: Certificate) -> None:
-    """Write it into the family's folder."""
+    """Write it into the family's folder, whole or not at all.
+
+    Raises:
+        RecordError: it cannot be written there; what was there before stays.
+    """
     path = family_folder(entry) / CERTIFICATE
-    path.write_text(certificate.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(certificate.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise RecordError(f"{path} cannot be written: {error}; make room, or the folder writable") from error
 
 
 def load(entry: Entry) -> Certificate | None:

@@ -67,8 +67,9 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         Raises:
             ConfigError, GenerationError, SandboxError: no episode could be had.
         """
-        super().reset(seed=seed)
+        seed = self._member.seed_of(seed)
         level = self._member.level_of(options)
+        super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(2**31))
         started = call(self._member.start(seed, level))

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
+import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..backends import Backends
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_CLOSE_S = 20.0
 backends = Backends()
 """Of this loop; only coroutines run by `call` may use it."""
 _lock = threading.Lock()
@@ -49,6 +54,30 @@ def _stop() -> None:
         return
     closing = asyncio.run_coroutine_threadsafe(backends.close(), loop)
     try:
-        closing.result(timeout=20)
+        with _patient():
+            closing.result(timeout=_CLOSE_S)
+    except (KeyboardInterrupt, TimeoutError):
+        _log.warning("not all sandboxes were closed in order; they end by themselves with this process")
     finally:
         loop.call_soon_threadsafe(loop.stop)
+
+
+@contextmanager
+def _patient() -> Iterator[None]:
+    """One Ctrl-C more does not cut the cleanup short; the next one does."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) in (
+        None,
+        signal.SIG_IGN,
+        signal.SIG_DFL,
+    ):
+        yield
+        return
+
+    def first(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

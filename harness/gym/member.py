@@ -21,8 +21,9 @@ from metier.envs.core import ConfigError, Deadline, Json, MetierError, SandboxLo
 from metier.envs.registry import get, make_family
 
 from ..episode import Episode, Step
-from ..prepare import Task
+from ..prepare import MAX_SEED, Task, check_seed, told
 from ..tools import tool_specs
+from ..unexpected import contained
 from .loop import backends
 from .spaces import TextSpace, ToolCallSpace
 
@@ -53,7 +54,9 @@ class Member:
 
     def __init__(self, env_id: str, level: int, backend: str, options: dict[str, Json]) -> None:
         self.entry = get(env_id)
-        self.level = self.entry.check_level(level)
+        self.level = self._level(level)
+        if not isinstance(backend, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # gymnasium.make takes anything
+            raise ConfigError(f"{env_id}: backend is a name, such as 'auto', not {told(backend)}")
         make_family(self.entry, options)  # an unknown option is refused here, not at the first reset
         self.visual = self.entry.observation == "text+image"
         spaces: dict[str, gymnasium.Space[Any]] = {"text": TextSpace()}
@@ -70,20 +73,30 @@ class Member:
 
     def level_of(self, options: Mapping[str, Any] | None) -> int:
         """The level that `reset`'s options ask for. Raises ConfigError for any other option."""
-        given = dict(options or {})
-        level = self.entry.check_level(given.pop("level", self.level))
+        given = options_of(self.entry.id, options)
+        level = self._level(given.pop("level", self.level))
         if given:
             raise ConfigError(
-                f"{self.entry.id}: reset takes the option 'level' only, not {', '.join(map(repr, given))}"
+                f"{self.entry.id}: reset takes the option 'level' only, not {', '.join(map(told, given))}"
             )
         return level
 
+    def _level(self, level: object) -> int:
+        if isinstance(level, int) and abs(level) > MAX_SEED:
+            raise ConfigError(f"{self.entry.id} has levels 0 to {self.entry.levels - 1}, not {told(level)}")
+        return self.entry.check_level(level)
+
+    def seed_of(self, seed: object) -> int | None:
+        """The seed that `reset` was given, if any. Raises ConfigError for what is none."""
+        return None if seed is None else check_seed(self.entry.id, seed)
+
     async def start(self, seed: int, level: int) -> tuple[Observation, dict[str, Any]]:
         """A new episode; the observation's text is the brief. Raises ConfigError, GenerationError, SandboxError."""
-        await self.leave()
         task = Task(env_id=self.entry.id, seed=seed, level=level, options=self._options)
-        backend, preparer = await backends.get(self._backend)
-        episode = self.episode = await Episode.start(task, backend, preparer)
+        with contained(self.entry.id):
+            await self.leave()
+            backend, preparer = await backends.get(self._backend)
+            episode = self.episode = await Episode.start(task, backend, preparer)
         self._patience = episode.deadline
         if episode.specs != self.calls.specs:
             self.calls = ToolCallSpace(episode.specs)  # the family has tools of its own
@@ -115,13 +128,15 @@ class Member:
         if self.episode is None:
             raise ConfigError("no episode is running: call reset() first")
         try:
-            step = await self._bounded(self.episode, as_call(action), step_s)
+            with contained(self.entry.id):
+                step = await self._bounded(self.episode, as_call(action), step_s)
+                self._show(step)
+                return self._transition(step, self.episode.num_steps)
         except MetierError as error:
             if not isinstance(error, ConfigError):
-                await self.leave()
+                with contained(self.entry.id):
+                    await self.leave()
             raise
-        self._show(step)
-        return self._transition(step, self.episode.num_steps)
 
     async def _bounded(self, episode: Episode, call: ToolCall, step_s: float | None) -> Step:
         limits = self.entry.limits
@@ -181,21 +196,27 @@ class Member:
 
 
 def as_call(action: Any) -> ToolCall:
-    """An action as a call; one that is no call becomes the empty call, which the tools answer in words."""
+    """An action as a call; one that is no call becomes the empty call. The tools look at its arguments, not we."""
     if isinstance(action, ToolCall):
         return action
     if not isinstance(action, Mapping) or not isinstance(action.get("tool"), str):
         return ToolCall(tool="")
-    arguments = action.get("arguments", {})
-    if not isinstance(arguments, Mapping):
-        return ToolCall(tool=action["tool"], arguments={"arguments": repr(arguments)[:80]})
-    return ToolCall(tool=action["tool"], arguments=dict(arguments))
+    return ToolCall(tool=action["tool"], arguments=action.get("arguments", {}))
+
+
+def options_of(env_id: str, options: object) -> dict[str, Any]:
+    """The options of a `reset`, as our own dict. Raises ConfigError for what is no mapping."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"{env_id}: reset's options are None or a dict, such as {{'level': 1}}, not {told(options)}")
+    return dict[str, Any](options)
 
 
 def check_render_mode(env_id: str, render_mode: str | None) -> None:
     """Raises ConfigError for a mode that there is not."""
     if render_mode not in (None, "rgb_array"):
-        raise ConfigError(f"{env_id}: render_mode is None or 'rgb_array', not {render_mode!r}")
+        raise ConfigError(f"{env_id}: render_mode is None or 'rgb_array', not {told(render_mode)}")
 
 
 def _terminal(text: str) -> NDArray[np.uint8]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import jsonschema
@@ -79,25 +79,33 @@ class ToolCallSpace(gymnasium.Space[dict[str, Json]]):
                     if name in required or self.np_random.integers(2)
                 }
             case "array":
-                size = int(self.np_random.integers(schema.get("minItems", 0), schema.get("maxItems", 3) + 1))
+                size = self._integer(schema.get("minItems", 0), schema.get("maxItems", 3))
                 return [self._value(schema.get("items", {"type": "string"})) for _ in range(size)]
             case "integer":
-                low = schema.get("minimum", 0)
-                return int(self.np_random.integers(low, schema.get("maximum", low + 100) + 1))
+                low: int = schema.get("minimum", 0)
+                return self._integer(low, schema.get("maximum", low + 100))
             case "number":
-                low = schema.get("minimum", 0.0)
-                return float(self.np_random.uniform(low, schema.get("maximum", low + 1.0)))
+                least: float = schema.get("minimum", 0.0)
+                most: float = schema.get("maximum", least + 1.0)
+                return self.np_random.uniform(least, most)
             case "boolean":
                 return bool(self.np_random.integers(2))
             case _:
                 words = ("ls", "pwd", "echo hello", "1 + 1", "notes.txt", "ünïcode")
                 return words[self.np_random.integers(len(words))]
 
+    def _integer(self, low: int, high: int) -> int:
+        """Both ends included."""
+        return int(self.np_random.integers(low, high + 1))
+
     def contains(self, x: Any) -> bool:
         try:
-            if not isinstance(x, dict) or set(x) != {"tool", "arguments"} or x["tool"] not in self._validators:
+            if not isinstance(x, dict):
                 return False
-            return bool(self._validators[x["tool"]].is_valid(x["arguments"]))
+            call = cast("dict[Any, Any]", x)
+            if set(call) != {"tool", "arguments"} or call["tool"] not in self._validators:
+                return False
+            return bool(self._validators[call["tool"]].is_valid(call["arguments"]))
         except Exception:  # whatever a stranger puts into a space is not in it, and that is all we say
             return False
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from metier.envs.core import ConfigError, Json, MetierError, Outcome
 
+from ..prepare import told
 from .loop import call
-from .member import Member, Observation, Transition, check_render_mode
+from .member import Member, Observation, Transition, check_render_mode, options_of
 
 Stepped = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
@@ -101,13 +102,13 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
     ) -> None:
         check_render_mode(env_id, render_mode)
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-            raise ConfigError(f"{env_id}: num_envs is a positive integer, not {num_envs!r}")
+            raise ConfigError(f"{env_id}: num_envs is a positive integer, not {told(num_envs)}")
         for name, seconds in (("step_s", step_s), ("wait_s", wait_s)):
-            if seconds is not None and not 0 < seconds < math.inf:
-                raise ConfigError(f"{env_id}: {name} is None or a positive number of seconds, not {seconds!r}")
+            if seconds is not None and not (_is_number(seconds) and 0 < seconds < math.inf):
+                raise ConfigError(f"{env_id}: {name} is None or a positive number of seconds, not {told(seconds)}")
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _autoreset(env_id, autoreset_mode)
         self.metadata = type(self).metadata | {"autoreset_mode": self.autoreset_mode}
         self._step_s = step_s
         self._wait_s = wait_s
@@ -140,7 +141,7 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
                 `infos["outcome"]` and `infos["failure"]` why not, and the next step tries them again.
         """
         self._check_open()
-        given = dict(options or {})
+        given = options_of(self._seats[0].member.entry.id, options)
         mask = self._mask(given.pop("reset_mask", None))
         level = self._seats[0].member.level_of(given)
         seeds = self._seeds(seed)
@@ -155,19 +156,24 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
     def _mask(self, mask: Any) -> list[bool]:
         if mask is None:
             return [True] * self.num_envs
-        chosen = np.asarray(mask)
-        if chosen.shape != (self.num_envs,) or chosen.dtype != np.bool_ or not chosen.any():
-            raise ConfigError(f"reset_mask is a Boolean array of {self.num_envs}, true somewhere; not {mask!r}")
+        chosen: Any = mask.tolist() if isinstance(mask, np.ndarray) else mask
+        fits = isinstance(chosen, list | tuple) and len(chosen) == self.num_envs
+        if not fits or not all(isinstance(one, bool | np.bool_) for one in chosen) or not any(chosen):
+            raise ConfigError(f"reset_mask is a Boolean array of {self.num_envs}, true somewhere; not {told(mask)}")
         return [bool(one) for one in chosen]
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
+        member = self._seats[0].member
         if isinstance(seed, int):
-            return [seed + index for index in range(self.num_envs)]
+            member.seed_of(seed)
+            return [member.seed_of(seed + index) for index in range(self.num_envs)]
+        if not isinstance(seed, Sequence):
+            raise ConfigError(f"{member.entry.id}: seed is None, an integer or a sequence of them, not {told(seed)}")
         if len(seed) != self.num_envs:
             raise ConfigError(f"{len(seed)} seeds for {self.num_envs} members; give one for each, or one integer")
-        return list(seed)
+        return [member.seed_of(one) for one in seed]
 
     async def _reset(self, mask: list[bool], seeds: list[int | None], level: int) -> dict[int, Transition]:
         chosen = [index for index, wanted in enumerate(mask) if wanted]
@@ -208,6 +214,8 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
         self._check_open()
         if not self._begun:
             raise ConfigError("no episode is running: call reset() first")
+        if not isinstance(actions, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a step takes {self.num_envs} actions, one for each member, not {told(actions)}")
         replies = call(self._step(list(actions)))
         rewards = np.array([reply.reward for reply in replies], dtype=np.float64)
         terminated = np.array([reply.terminated for reply in replies], dtype=np.bool_)
@@ -294,6 +302,18 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
     async def _close(self) -> None:
         await asyncio.gather(*(seat.stop() for seat in self._seats))
         await asyncio.gather(*(seat.member.leave() for seat in self._seats))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _autoreset(env_id: str, mode: object) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        modes = ", ".join(repr(known.value) for known in AutoresetMode)
+        raise ConfigError(f"{env_id}: autoreset_mode is one of {modes}, not {told(mode)}") from None
 
 
 def _quiet(seat: _Seat, *, pending: bool = False) -> Transition:

@@ -5,5 +5,6 @@ async with open_backend("auto") as backend, await backend.acquire(spec, deadline
 """
 
 from .registry import backend_names, open_backend
+from .requests import RequestRefused
 
-__all__ = ["backend_names", "open_backend"]
+__all__ = ["RequestRefused", "backend_names", "open_backend"]

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import itertools
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ from .protocol import (
     PING_S,
     PONG,
     REPLY,
-    REQUEST,
     VERSION,
     Decoder,
     Frame,
@@ -35,7 +35,10 @@ from .protocol import (
     chunks,
     control,
 )
+from .requests import request_frame
 
+SETTLED_S = 5.0
+"""A sandbox that lives so long after one of its limits was reached has survived that."""
 _READ_BYTES = 1 << 18
 _MAX_ANSWER_BYTES = 1 << 30
 _ERRORS: Mapping[str, type[OSError]] = {
@@ -72,6 +75,12 @@ class Facts:
     pids: int = 0
     disk_full: bool = False
 
+    def worse_than(self, other: Facts) -> bool:
+        """Whether a limit was reached since `other`."""
+        return (
+            self.oom > other.oom or self.refused_forks > other.refused_forks or (self.disk_full and not other.disk_full)
+        )
+
 
 @dataclass(slots=True)
 class _Call:
@@ -97,6 +106,10 @@ class StewardClient:
     def __init__(self, name: str, reader: ByteReader, writer: ByteWriter) -> None:
         self.name = name
         self.facts = Facts()
+        self.settled = Facts()
+        """Those that the sandbox has survived: they are no evidence of why it is lost later."""
+        self.settled_at = time.monotonic()
+        self._worse_at = math.inf
         self.hello: dict[str, Any] = {}
         self.why_lost: Callable[[], Awaitable[Limit | None]] | None = None
         self._reader = reader
@@ -133,6 +146,11 @@ class StewardClient:
         """Why there is no steward any more, or None."""
         return self._lost
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody still waits for an answer."""
+        return bool(self._calls)
+
     async def call(
         self,
         op: str,
@@ -146,17 +164,20 @@ class StewardClient:
 
         Raises:
             SandboxLost: no answer within `timeout_s`, or the connection is gone.
+            RequestRefused: the request cannot be sent (see `requests`); the connection is as it was.
             OSError: what the operation raised inside (FileNotFoundError and its like keep their type).
             ValueError: likewise.
         """
         if self._lost is not None:
             raise self._copy(self._lost)
         stream = next(self._streams)
+        request = request_frame(op, stream, fields or {}, len(body))
         call = _Call(asyncio.get_running_loop().create_future(), [], [], sink)
         self._calls[stream] = call
+        began = time.monotonic()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._send(stream, {"op": op, "data": len(body), **(fields or {})}, body)
+                await self._send(stream, request, body)
                 reply = await call.done
         except TimeoutError:
             error = SandboxLost(
@@ -171,18 +192,20 @@ class StewardClient:
             raise
         finally:
             self._calls.pop(stream, None)
+        if began > self._worse_at:
+            self._settle()
         if "error" in reply:
             raise _error_of(reply["error"])
         return Answer(fields=reply, out=b"".join(call.out), err=b"".join(call.err))
 
-    async def _send(self, stream: int, fields: Mapping[str, Any], body: bytes) -> None:
+    async def _send(self, stream: int, request: bytes, body: bytes) -> None:
         try:
             if not body:
-                self._writer.write(control(REQUEST, stream, **fields))
+                self._writer.write(request)
                 await self._writer.drain()
                 return
             async with self._sending:
-                self._writer.write(control(REQUEST, stream, **fields))
+                self._writer.write(request)
                 for frame in chunks(DATA, stream, body):
                     self._writer.write(frame)
                     await self._writer.drain()
@@ -221,7 +244,7 @@ class StewardClient:
             if call is not None and not call.done.done():
                 call.done.set_result(frame.json())
         elif frame.kind == PONG:
-            self.facts = _facts_of(frame.json())
+            self._learn(_facts_of(frame.json()))
         elif frame.kind == HELLO and not self._greeted.done():
             self._greet(frame.json())
         else:
@@ -248,8 +271,19 @@ class StewardClient:
     async def refresh(self, *, timeout_s: float) -> Facts:
         """The facts now."""
         answer = await self.call("facts", timeout_s=timeout_s)
-        self.facts = _facts_of(answer.fields)
+        self._learn(_facts_of(answer.fields))
         return self.facts
+
+    def _learn(self, facts: Facts) -> None:
+        """New facts; without news of a limit for `SETTLED_S`, what was known before is settled."""
+        if facts.worse_than(self.facts):
+            self._worse_at = time.monotonic()
+        elif time.monotonic() - self._worse_at > SETTLED_S:
+            self._settle()
+        self.facts = facts
+
+    def _settle(self) -> None:
+        self.settled, self.settled_at, self._worse_at = self.facts, time.monotonic(), math.inf
 
     async def _fail(self, error: SandboxLost) -> None:
         """Fails all open calls and all later ones; the first reason stays."""

@@ -34,6 +34,7 @@ from metier.envs.core import (
     User,
 )
 
+from .requests import as_data, request_frame
 from .steward.trees import escapes
 
 MIB = 1 << 20
@@ -85,11 +86,13 @@ class FakeSandbox:
         """From now on it is gone."""
         self._lost = (why, agent_caused)
 
-    def _check(self) -> None:
+    def _check(self, op: str = "", **fields: object) -> None:
+        """Raises what a real one would before it sends `op` with these fields."""
         if self._lost is not None:
             error = SandboxLost(f"{self._name}: {self._lost[0]}; acquire another one")
             error.agent_caused = self._lost[1]
             raise error
+        request_frame(op, 0, fields)
 
     async def exec(
         self,
@@ -103,7 +106,11 @@ class FakeSandbox:
         stdin: bytes = b"",
         output_kib: int = 64,
     ) -> ExecResult:
-        self._check()
+        words = command if isinstance(command, str) else list(command)
+        if session is not None and isinstance(command, str):
+            as_data("exec", command)
+            words = ""
+        self._check("exec", command=words, cwd=cwd, env=dict(env or {}))
         text = command if isinstance(command, str) else " ".join(command)
         self.commands.append((text, session, user))
         reply = self._backend.replies.get(text)
@@ -112,7 +119,7 @@ class FakeSandbox:
         return reply if isinstance(reply, ExecResult) else reply(self, text)
 
     async def read(self, path: str, *, max_bytes: int, user: User = "agent") -> bytes:
-        self._check()
+        self._check("read", path=path)
         path = _absolute(path)
         file = self._files.get(path)
         if file is None:
@@ -126,14 +133,14 @@ class FakeSandbox:
         return file.data
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644, user: User = "agent") -> None:
-        self._check()
+        self._check("write", path=path)
         path = _absolute(path)
         if not any(path.startswith(tree + "/") for tree in self._spec.writable_mb):
             raise OSError(errno.EROFS, "read-only file system", path)
         self._files[path] = _File(data=data, mode=mode, user=user)
 
     async def collect(self, artefacts: Sequence[Artefact]) -> Collected:
-        self._check()
+        self._check("collect", artefacts=[artefact.path for artefact in artefacts])
         refused: dict[str, str] = {}
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
@@ -167,7 +174,7 @@ class FakeSandbox:
         return [name.removeprefix("/workspace/") for name in names]
 
     async def unpack(self, tar: bytes, to: str, *, user: User = "agent") -> None:
-        self._check()
+        self._check("unpack", to=to)
         try:
             with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
                 for member in archive:
@@ -253,6 +260,6 @@ class FakeBackend:
 def _absolute(path: str) -> str:
     """The path without empty parts. Raises ValueError like the steward's own check."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    if not path.startswith("/") or ".." in parts:
-        raise ValueError(f"{path!r}: not an absolute path, or it holds '..'")
+    if not path.startswith("/") or ".." in parts or "\0" in path:
+        raise ValueError(f"{path!r}: not an absolute path, or it holds '..' or NUL")
     return "/" + "/".join(parts)

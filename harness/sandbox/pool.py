@@ -11,14 +11,15 @@ A subclass says only how one sandbox is started (`launch`) and how it is removed
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,10 +34,11 @@ from metier.envs.core import (
     SandboxUnavailable,
     Snapshot,
 )
-from metier.images import cache_dir
+from metier.images import cache_dir, making_room
 
 from .client import Facts, StewardClient
-from .protocol import life_of
+from .owner import Owner
+from .protocol import life_of, steward_folder
 from .sandbox import StewardSandbox
 from .snapshots import SnapshotStore
 
@@ -72,7 +74,7 @@ class StewardBackend(ABC):
     ) -> None:
         """
         Args:
-            max_warm: sandboxes of one kind that may wait.
+            max_warm: sandboxes that may wait, of all kinds together; the one that waits longest gives way.
             recycle_verifiers: throw a verifier away in which the agent's program ran. Where False it is reset and
                 proven empty like any other sandbox (docs/decisions/0006).
             snapshots: where snapshots are kept.
@@ -83,6 +85,7 @@ class StewardBackend(ABC):
         self._warm: list[Launched] = []
         self._leased: dict[StewardSandbox, Launched] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._starting: set[asyncio.Task[Launched]] = set()
         self._launches = asyncio.Semaphore(2 * (os.cpu_count() or 1))
         self._closed = False
 
@@ -113,8 +116,7 @@ class StewardBackend(ABC):
     ) -> StewardSandbox:
         """See `SandboxBackend.acquire`."""
         self.check(spec)
-        if self._closed:
-            raise SandboxUnavailable(f"the {self.name} backend is closed; open another one")
+        self._check_open()
         while (launched := self._take_warm(spec)) is not None:
             try:
                 return await self._lease(launched, spec, snapshot)
@@ -122,6 +124,10 @@ class StewardBackend(ABC):
                 continue  # it died while it waited; the next one is tried
         launched = await self._launch(spec, deadline)
         return await self._lease(launched, spec, snapshot)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SandboxUnavailable(f"the {self.name} backend is closed; open another one")
 
     async def prewarm(self, spec: SandboxSpec, count: int, *, deadline: Deadline) -> None:
         """Makes warm sandboxes, so that `count` can be had at once. Raises what `acquire` raises."""
@@ -153,6 +159,23 @@ class StewardBackend(ABC):
             self._spawn(self._remove(self._warm.pop(0)))
 
     async def _launch(self, spec: SandboxSpec, deadline: Deadline) -> Launched:
+        """In a task of its own, so that `close` can cut it off without whoever waits for it being cancelled."""
+        starting = asyncio.create_task(self._launch_one(spec, deadline))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+        try:
+            launched = await starting
+        except asyncio.CancelledError:
+            waiting = asyncio.current_task()
+            if waiting is None or not waiting.cancelling():
+                self._check_open()
+            raise
+        if self._closed:
+            self._spawn(self._remove(launched))
+        self._check_open()
+        return launched
+
+    async def _launch_one(self, spec: SandboxSpec, deadline: Deadline) -> Launched:
         name = f"metier-{secrets.token_hex(6)}"
         try:
             async with asyncio.timeout(deadline.left_s()), self._launches:
@@ -172,8 +195,12 @@ class StewardBackend(ABC):
             launched.refused_at_lease = answer.fields["refused_forks"]
             if snapshot is not None:
                 await sandbox.restore(snapshot)
-        except BaseException:
+        except BaseException as error:
             await asyncio.shield(sandbox.close(reuse=False))
+            if isinstance(error, KeyError | OSError) and not isinstance(error, SandboxLost):
+                raise SandboxUnavailable(
+                    f"{sandbox.id} could not be leased: {type(error).__name__}: {error}"
+                ) from error
             raise
         return sandbox
 
@@ -197,15 +224,16 @@ class StewardBackend(ABC):
             self._closed
             or Capability.RESET_IN_PLACE not in self.capabilities
             or launched.client.lost is not None
+            or launched.client.busy  # given back by one thread while another still runs a command in it
             or launched.uses >= MAX_USES
             or (launched.spec.verifier and sandbox.ran_agent and self._recycle_verifiers)
         ):
             return False
         try:
-            answer = await launched.client.call("reset", timeout_s=RESET_S)
-        except (SandboxLost, OSError, ValueError):
+            found = (await launched.client.call("reset", timeout_s=RESET_S)).fields
+            return not found["left"] and found["oom"] == launched.oom_at_lease and not self._closed
+        except (SandboxLost, OSError, ValueError, KeyError):
             return False
-        return not answer.fields["left"] and answer.fields["oom"] == launched.oom_at_lease and not self._closed
 
     async def _remove(self, launched: Launched) -> None:
         """Never fails: what resists is left to its own dead-man switches and to the reaper, and said in the log."""
@@ -218,8 +246,12 @@ class StewardBackend(ABC):
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         async def run() -> None:
-            with contextlib.suppress(SandboxError):
+            try:
                 await work
+            except SandboxError as error:
+                _log.warning("clearing up a sandbox of the %s backend: %s", self.name, error)
+            except Exception:
+                _log.exception("clearing up a sandbox of the %s backend failed", self.name)
 
         task = asyncio.create_task(run())
         self._background.add(task)
@@ -232,8 +264,10 @@ class StewardBackend(ABC):
             self._spawn(sandbox.close(reuse=False))
         while self._warm:
             self._spawn(self._remove(self._warm.pop()))
-        while self._background:
-            await asyncio.gather(*self._background)
+        for starting in self._starting:
+            starting.cancel()
+        while waiting := [*self._starting, *self._background]:
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     async def __aenter__(self) -> Self:
         return self
@@ -244,13 +278,30 @@ class StewardBackend(ABC):
         await asyncio.shield(self.close())
 
 
+def steward_code() -> Path:
+    """The folder with the steward's code, in the cache. Raises SandboxUnavailable; then nothing of it stays there."""
+    with making_room(cache_dir(), "the steward's code"):
+        try:
+            return steward_folder(cache_dir())
+        except OSError:
+            for begun in (cache_dir() / "steward").glob(f"{Owner.current().label()}.*"):
+                shutil.rmtree(begun, ignore_errors=True)
+            raise
+
+
 def blamed(facts: Facts, launched: Launched) -> Limit | None:
-    """The limit that the facts show the agent to have reached since the lease began."""
-    if facts.oom > launched.oom_at_lease:
+    """The limit that the facts show the agent to have reached in this lease, and the sandbox not to have survived.
+
+    Else every sandbox that ever saw a process killed for memory would be the agent's loss, whatever took it down later.
+    """
+    settled = launched.client.settled
+    if facts.oom > max(launched.oom_at_lease, settled.oom):
         return Limit.MEMORY
-    if facts.refused_forks > launched.refused_at_lease or facts.pids >= launched.spec.pids > 0:
+    if facts.refused_forks > max(launched.refused_at_lease, settled.refused_forks):
         return Limit.PROCESSES
-    if facts.disk_full:
+    if facts.pids >= launched.spec.pids > 0:
+        return Limit.PROCESSES
+    if facts.disk_full and not settled.disk_full:
         return Limit.DISK
     return None
 

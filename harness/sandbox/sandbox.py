@@ -22,6 +22,7 @@ from metier.envs.core import (
 
 from .client import StewardClient
 from .protocol import HOST_GRACE_S
+from .requests import as_data
 from .snapshots import SnapshotStore
 
 FILE_S = 60.0
@@ -68,12 +69,19 @@ class StewardSandbox:
         stdin: bytes = b"",
         output_kib: int = 64,
     ) -> ExecResult:
-        """See `Sandbox.exec`. Raises ConfigError for what no session can do: root, an argument list, stdin."""
+        """See `Sandbox.exec`.
+
+        Raises:
+            ConfigError: what no session can do: root, an argument list, stdin; or a limit below 0.
+            RequestRefused: too long for a request, or text that is none; as every method.
+        """
         if session is not None and (user != "agent" or stdin or not isinstance(command, str)):
             raise ConfigError("a session takes source text of the agent's, without stdin; use a plain exec otherwise")
         if timeout_s <= 0 or output_kib < 0:
             raise ConfigError(f"timeout_s must be above 0 and output_kib not below: {timeout_s}, {output_kib}")
         self.ran_agent = self.ran_agent or user == "agent"
+        if session is not None and isinstance(command, str):
+            command, stdin = "", as_data("exec", command)
         fields = {
             "command": command if isinstance(command, str) else list(command),
             "timeout_s": timeout_s,

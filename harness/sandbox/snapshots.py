@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from metier.envs.core import ConfigError, SandboxSpec, Snapshot
+from metier.images import making_room
 
 
 class SnapshotStore:
@@ -30,9 +31,10 @@ class SnapshotStore:
         return path
 
     def writer(self, spec: SandboxSpec) -> SnapshotWriter:
-        """Takes the bytes of a new snapshot; a context manager. Raises OSError if the folder is not writable."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return SnapshotWriter(self._folder, spec)
+        """Takes the bytes of a new snapshot; a context manager. Raises SandboxUnavailable for a folder without room."""
+        with making_room(self._folder, "a snapshot"):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return SnapshotWriter(self._folder, spec)
 
 
 class SnapshotWriter:
@@ -48,6 +50,7 @@ class SnapshotWriter:
         self._hash = hashlib.sha256()
         self._size = 0
         self._name = ""
+        self._full: OSError | None = None
         try:
             descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         except OSError:
@@ -55,13 +58,23 @@ class SnapshotWriter:
         self._file = os.fdopen(descriptor, "wb")
 
     def add(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Takes the next bytes. Never fails, since whoever brings them has no part in a full disk; `finish` does."""
         self._hash.update(data)
         self._size += len(data)
-        self._file.write(data)
+        if self._full is None:
+            try:
+                self._file.write(data)
+            except OSError as error:
+                self._full = error
 
     def finish(self) -> Snapshot:
-        """The snapshot, now in the store."""
+        """The snapshot, now in the store. Raises SandboxUnavailable for want of room."""
+        with making_room(self._folder, f"a snapshot of {self._size >> 20} MiB"):
+            if self._full is not None:
+                raise self._full
+            return self._finish()
+
+    def _finish(self) -> Snapshot:
         self._file.flush()
         digest = self._hash.hexdigest()
         path = self._folder / f"{digest}.tar"
@@ -80,7 +93,8 @@ class SnapshotWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what could not be written before cannot now
+            self._file.close()
         if self._name:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._name)

@@ -9,6 +9,7 @@ A suite is a list of claims about a subject; our own tests run the same ones ove
 | `FILES` | `Place(backend)` | files, artefacts, snapshots: also of a fake that runs nothing |
 | `EXEC`, `SESSIONS` | `Place(backend)` | commands and persistent sessions |
 | `LINKS`, `ISOLATION` | `Place(backend)` | rights, links and devices; limits, resets, losses |
+| `LEAVINGS` | `Place(backend)` | artefacts that the agent made hard to collect |
 
 `run_suite` needs no test framework. Nothing here is imported by anything that runs episodes.
 """
@@ -21,6 +22,7 @@ from .places import SPEC, Place, SandboxSuite
 from .sandbox_exec import EXEC
 from .sandbox_files import FILES, LINKS
 from .sandbox_isolation import ISOLATION
+from .sandbox_leavings import LEAVINGS
 from .sandbox_sessions import SESSIONS
 from .spaces import SPACE
 
@@ -30,6 +32,7 @@ __all__ = [
     "FAMILY",
     "FILES",
     "ISOLATION",
+    "LEAVINGS",
     "LINKS",
     "SESSIONS",
     "SPACE",

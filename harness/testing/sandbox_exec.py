@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from pathlib import Path
 
-from metier.envs.core import ConfigError, ExecResult, Sandbox
+from metier.envs.core import Capability, ConfigError, ExecResult, Sandbox
 
 from .claims import raises
 from .places import SOON_S, SandboxSuite
@@ -83,11 +85,13 @@ async def no_stdin_is_an_empty_one(box: Sandbox) -> None:
 
 
 @EXEC.of_sandbox()
-async def users_are_who_they_say(box: Sandbox) -> None:
-    agent = await box.exec("id -u; pwd", timeout_s=5)
-    root = await box.exec("id -u", timeout_s=5, user="root")
-    assert agent.stdout == b"1000\n/workspace\n"
-    assert root.stdout == b"0\n"
+async def the_agent_is_who_it_should_be(box: Sandbox) -> None:
+    assert (await box.exec("id -u; pwd", timeout_s=5)).stdout == b"1000\n/workspace\n"
+
+
+@EXEC.of_sandbox(needs=Capability.SEPARATE_UIDS)
+async def root_is_another_user(box: Sandbox) -> None:
+    assert (await box.exec("id -u", timeout_s=5, user="root")).stdout == b"0\n"
 
 
 @EXEC.of_sandbox()
@@ -137,17 +141,33 @@ async def bytes_come_as_they_are(box: Sandbox) -> None:
     assert result.stdout == b"a\0\xff" + "é".encode()
 
 
-@EXEC.of_sandbox()
-async def a_flood_ends_in_time_and_memory(box: Sandbox) -> None:
-    result = await box.exec("head -c 300M /dev/zero", timeout_s=60)
+@EXEC.of_sandbox(cases={"on standard output": (300, ""), "on standard error": (1024, ">&2")})
+async def a_flood_ends_in_time_and_memory(box: Sandbox, size_mb: int, where: str) -> None:
+    flooding = asyncio.create_task(box.exec(f"head -c {size_mb}M /dev/zero {where}", timeout_s=120))
+    before = most = _resident_mb()
+    while not flooding.done():
+        await asyncio.wait({flooding}, timeout=0.01)
+        most = max(most, _resident_mb())
+    result = flooding.result()
     assert result.ok
-    assert result.cut_bytes == 300 * KIB * KIB - 128 * KIB
+    assert result.cut_bytes == size_mb * KIB * KIB - 128 * KIB
+    assert most - before < 64, f"the host's side grew from {before} to {most} MiB"
+
+
+def _resident_mb() -> int:
+    """The memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // (KIB * KIB)
 
 
 @EXEC.of_sandbox()
 async def a_long_script_is_no_argument(box: Sandbox) -> None:
     result = await box.exec("#" + "x" * 300_000 + "\necho done", timeout_s=5)
     assert result.stdout == b"done\n"
+
+
+@EXEC.of_sandbox()
+async def text_may_stand_for_any_byte(box: Sandbox) -> None:
+    assert (await box.exec(["printf", "%s", "\udcff\udc80"], timeout_s=5)).stdout == b"\xff\x80"
 
 
 @EXEC.of_sandbox()

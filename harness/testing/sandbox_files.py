@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Awaitable, Callable
 
-from metier.envs.core import Artefact, ConfigError, Sandbox, Snapshot
+from metier.envs.core import Artefact, Capability, ConfigError, Sandbox, Snapshot
 
+from ..sandbox import RequestRefused
 from .claims import raises
 from .places import Place, SandboxSuite
 
@@ -65,10 +67,48 @@ async def reading_tells_what_is_wrong(box: Sandbox) -> None:
         await box.read("/workspace/d/f", max_bytes=4)
 
 
-@FILES.of_sandbox(cases=["relative", "/workspace/../etc/x"])
+@FILES.of_sandbox(cases=["relative", "/workspace/../etc/x", "/workspace/a\0b", "\\" * 500_000])
 async def strange_paths_are_refused(box: Sandbox, path: str) -> None:
     with raises(ValueError):
         await box.write(path, b"")
+    with raises(ValueError):
+        await box.read(path, max_bytes=9)
+    await box.write("/workspace/after", b"1")
+
+
+LONG = "x" * (1 << 20)
+WIDE = "é" * 200_000
+"""400 kB of UTF-8, and over 1 MiB as JSON."""
+HALF = "\ud800"
+_ASKED: dict[str, Callable[[Sandbox, str], Awaitable[object]]] = {
+    "read": lambda box, text: box.read(f"/workspace/{text}", max_bytes=9),
+    "write": lambda box, text: box.write(f"/workspace/{text}", b""),
+    "unpack": lambda box, text: box.unpack(archive(entry("f")), f"/workspace/{text}"),
+    "collect": lambda box, text: box.collect([Artefact(path=text)]),
+    "command": lambda box, text: box.exec(f"true {text}", timeout_s=5),
+    "arguments": lambda box, text: box.exec(["true", text], timeout_s=5),
+    "folder": lambda box, text: box.exec("true", timeout_s=5, cwd=text),
+    "variable": lambda box, text: box.exec("true", timeout_s=5, env={"NAME": text}),
+    "session's folder": lambda box, text: box.exec("true", timeout_s=5, session="shell", cwd=text),
+    "session's variable": lambda box, text: box.exec("1", timeout_s=5, session="python", env={"NAME": text}),
+}
+
+
+@FILES.of_sandbox(
+    cases={f"{name}, {kind}": (name, text) for name in _ASKED for kind, text in [("long", LONG), ("wide", WIDE)]}
+)
+async def a_request_too_long_is_refused_before_it_is_sent(box: Sandbox, name: str, text: str) -> None:
+    with raises(RequestRefused, match="longer"):
+        await _ASKED[name](box, text)
+    await box.write("/workspace/after", b"1")
+
+
+@FILES.of_sandbox(cases=[*_ASKED, "session's source"])
+async def half_a_character_is_refused_before_it_is_sent(box: Sandbox, name: str) -> None:
+    ask = _ASKED.get(name, lambda box, text: box.exec(text, timeout_s=5, session="shell"))
+    with raises(RequestRefused, match="half of a character"):
+        await ask(box, HALF)
+    await box.write("/workspace/after", b"1")
 
 
 @FILES.of_sandbox()
@@ -174,7 +214,7 @@ async def a_returned_sandbox_is_as_new(place: Place) -> None:
             await second.read("/workspace/left", max_bytes=9)
 
 
-@LINKS.of_sandbox()
+@LINKS.of_sandbox(needs=Capability.SEPARATE_UIDS)
 async def rights_are_the_named_users(box: Sandbox) -> None:
     await box.write("/tmp/secret", b"root's", mode=0o600, user="root")
     assert await box.read("/tmp/secret", max_bytes=9, user="root") == b"root's"
@@ -186,7 +226,7 @@ async def rights_are_the_named_users(box: Sandbox) -> None:
     assert (await box.exec("stat -c '%a %u' own", timeout_s=5)).stdout == b"750 1000\n"
 
 
-@LINKS.of_sandbox()
+@LINKS.of_sandbox(needs=Capability.SEPARATE_UIDS)
 async def root_follows_no_link_of_the_agents(box: Sandbox) -> None:
     await box.write("/tmp/secret", b"root's", mode=0o600, user="root")
     await box.exec("ln -s /tmp/secret /workspace/l; ln -s /tmp /workspace/d; ln -s /etc/passwd p", timeout_s=5)

@@ -59,6 +59,25 @@ async def shell_without_newline_and_with_large_input(box: Sandbox) -> None:
 
 
 @SESSIONS.of_sandbox()
+async def a_source_may_be_longer_than_a_request(box: Sandbox) -> None:
+    text = "é" * 1_000_000
+    assert (await shell(box, f"v='{text}'; printf %s ${{#v}}", timeout_s=60)).stdout in (b"1000000", b"2000000")
+    assert (await python(box, f"len('{text}')", timeout_s=60)).stdout == b"1000000\n"
+
+
+@SESSIONS.of_sandbox()
+async def what_is_refused_holds_no_later_command_up(box: Sandbox) -> None:
+    await shell(box, "kept=yes")
+    began = time.monotonic()
+    answers = await asyncio.gather(
+        shell(box, "sleep 0.2", timeout_s=60), shell(box, "\ud800", timeout_s=60), return_exceptions=True
+    )
+    assert isinstance(answers[1], ValueError), answers
+    assert (await shell(box, "echo $kept")).stdout == b"yes\n"
+    assert time.monotonic() - began < SOON_S
+
+
+@SESSIONS.of_sandbox()
 async def shell_that_ends_says_so_and_starts_anew(box: Sandbox) -> None:
     await shell(box, "gone=1")
     result = await shell(box, "echo last; exit 3")

@@ -6,6 +6,20 @@ TEXT_LIMIT_BYTES = 8 * 1024
 """An observation's text, in UTF-8; half for the head and half for the tail."""
 
 
+def valid_text(text: str) -> str:
+    """`text` with the replacement character for each half of a character, so that every encoder takes it.
+
+    Example:
+        >>> valid_text("a\\ud800b")
+        'a\ufffdb'
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 def cut_text(text: str, limit_bytes: int = TEXT_LIMIT_BYTES, *, where: str = "") -> tuple[str, int]:
     """`text` cut to head and tail, with a line that counts what is missing; and the number of bytes cut.
 

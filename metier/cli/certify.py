@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Annotated
 
@@ -36,6 +35,8 @@ def certify(
     """
     from metier.harness.certify import certify_all
 
+    from .interrupts import run
+
     if all_ids and env_ids:
         raise ConfigError("give ids or --all, not both")
     console = Console(stderr=as_json)
@@ -44,8 +45,14 @@ def certify(
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     names = env_ids or [entry.id for entry in registry.entries()]
-    certificates = asyncio.run(
-        certify_all(names, seeds=seeds, backend=backend, progress=progress, force=force, levels=levels, gates=gates)
+    whole = not gates and levels is None
+    certificates = run(
+        certify_all(names, seeds=seeds, backend=backend, progress=progress, force=force, levels=levels, gates=gates),
+        last_words=lambda: progress(
+            "stopped; the gates that were through are kept, and the same command goes on after them"
+            if whole
+            else "stopped; nothing is written"
+        ),
     )
     if as_json:
         print(json.dumps([certificate.model_dump(mode="json") for certificate in certificates]))

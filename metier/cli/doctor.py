@@ -126,10 +126,11 @@ def _backends() -> Iterator[Found]:
         yield Found(name="engine", state=State.GOOD, seen=f"a Docker API answers ({_engine_version()})")
         yield _isolation("docker", DockerBackend.capabilities)
     else:
+        gap = _engine_gap()
         yield Found(
             name="engine",
             state=State.WARNING,
-            seen="no Docker API answers",
+            seen=f"no Docker API that could be used{gap and ': ' + gap}",
             remedy="start dockerd, or set DOCKER_HOST; without one bubblewrap is used",
         )
     binary = shutil.which("bwrap")
@@ -144,6 +145,17 @@ def _backends() -> Iterator[Found]:
     from metier.harness.sandbox.bubblewrap import BubblewrapBackend
 
     yield _isolation("bubblewrap", BubblewrapBackend().capabilities)
+
+
+def _engine_gap() -> str:
+    """Why it cannot be used: not there, or not for this user."""
+    from metier.harness.sandbox.docker.engine import Engine, socket_path
+
+    try:
+        asyncio.run(Engine(socket_path()).request("GET", "/_ping", timeout_s=2.0))
+    except MetierError as error:
+        return str(error)
+    return ""
 
 
 def _engine_version() -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from metier.envs import registry
 from metier.envs.core import ConfigError, Deadline
+
+if TYPE_CHECKING:
+    from .watching import Watcher
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="For example terminal/PyMutationRepair-v0.")]
@@ -115,10 +117,16 @@ def play(
 ) -> None:
     """Do the task yourself in a terminal, or watch the oracle do it.
 
+    Ctrl-C ends the episode ungraded, and takes its sandbox away.
+
     Examples: metier play terminal/PyMutationRepair-v0
               metier play blender/MeshAssemblySpec-v0 --policy oracle
     """
-    result = asyncio.run(_play(env_id, seed, level, backend, policy, out, quiet=as_json))
+    from .interrupts import run
+    from .watching import Watcher
+
+    watcher = Watcher(Console(stderr=True) if as_json else console, out, echo_calls=policy != "human")
+    result = run(_play(env_id, seed, level, backend, policy, watcher, quiet=as_json), last_words=watcher.stopped)
     if as_json:
         print(
             json.dumps({key: result[key] for key in ("outcome", "reward", "passed", "checks", "timings_s", "failure")})
@@ -128,18 +136,15 @@ def play(
 
 
 async def _play(
-    env_id: str, seed: int, level: int, backend: str, policy: str, out: Path, *, quiet: bool
+    env_id: str, seed: int, level: int, backend: str, policy: str, watcher: Watcher, *, quiet: bool
 ) -> dict[str, object]:
     from metier.harness.policy import open_policy
     from metier.harness.prepare import Preparer, Task
     from metier.harness.runner import run_episode
     from metier.harness.sandbox import open_backend
 
-    from .watching import Watcher
-
     settings = {"env_id": env_id, "seed": seed, "level": level} if policy == "oracle" else {}
     actor = open_policy(policy, settings)
-    watcher = Watcher(console, out, echo_calls=policy != "human")
     async with open_backend(backend) as opened:
         result = await run_episode(
             Task(env_id=env_id, seed=seed, level=level),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from rich.console import Console
@@ -26,9 +27,11 @@ class Watcher:
         self._out = out
         self._echo = echo_calls
         self._lines = shown_lines
+        self._steps = 0
         self.pictures: list[Path] = []
 
     def __call__(self, episode: Episode, call: ToolCall, step: Step) -> None:
+        self._steps = episode.num_steps
         if self._echo:
             title = f"{episode.num_steps}. {call.tool or '(no call)'}"
             body = "\n".join(
@@ -40,11 +43,27 @@ class Watcher:
         for picture in step.result.images:
             task = episode.task
             name = f"{task.env_id.replace('/', '-')}-seed{task.seed}-level{task.level}-step{episode.num_steps}.png"
-            self._out.mkdir(parents=True, exist_ok=True)
-            path = self._out / name
+            self._keep(self._out / name, picture)
+
+    def _keep(self, path: Path, picture: bytes) -> None:
+        """Saved whole or not at all; an episode does not end for want of room for its pictures."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(picture)
-            self.pictures.append(path)
-            self._console.print(f"[magenta]picture:[/magenta] {path}")
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            self._console.print(f"picture not kept: {error}; name another folder with --out", markup=False)
+            return
+        self.pictures.append(path)
+        self._console.print(f"[magenta]picture:[/magenta] {path}")
+
+    def stopped(self) -> None:
+        """The end of an episode that a person or a signal cut short."""
+        kept = f"{len(self.pictures)} pictures in {self._out}" if self.pictures else "no pictures were saved"
+        self._console.print(
+            f"\nstopped after {self._steps} steps, ungraded; {kept}", markup=False, highlight=False, soft_wrap=True
+        )
 
     def _short(self, text: str) -> str:
         lines = text.rstrip("\n").splitlines()

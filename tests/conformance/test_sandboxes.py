@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from metier.envs.core import SandboxBackend
-from metier.harness.testing import EXEC, FILES, ISOLATION, LINKS, SESSIONS, Claim, Place
+from metier.harness.testing import EXEC, FILES, ISOLATION, LEAVINGS, LINKS, SESSIONS, Claim, Place
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PROGRAMS = [claim for suite in (EXEC, LINKS, ISOLATION, SESSIONS) for claim in suite.claims]
+PROGRAMS = [claim for suite in (EXEC, LINKS, LEAVINGS, ISOLATION, SESSIONS) for claim in suite.claims]
 
 
 async def hold(claim: Claim[Place], backend: SandboxBackend) -> None:

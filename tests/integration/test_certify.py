@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import json
 import shutil
 import sys
@@ -16,7 +17,7 @@ import pytest_asyncio
 from metier.envs import registry
 from metier.envs.core import ConfigError, SandboxBackend
 from metier.harness.certify import Certificate, Status, certificate_status, certify, certify_all, load, save
-from metier.harness.certify.gates import GATES
+from metier.harness.certify.gates import GATES, repeat
 from metier.harness.certify.status import missing_gates
 from metier.harness.sandbox import open_backend
 from metier.harness.sandbox.docker import answers
@@ -154,6 +155,28 @@ async def test_a_defect_turns_exactly_its_gate_red(
 
 async def test_every_gate_has_a_planted_defect() -> None:
     assert set.union(*DEFECTS.values()) == {gate.name for gate in GATES}
+
+
+ODD_HOURS = tuple(
+    repeat.Condition(name=name, zone=zone, moment=datetime.datetime.fromisoformat(moment), oracle_only=True)
+    for name, zone, moment in (
+        ("past what 32 bits count", "Asia/Kolkata", "2038-01-19T03:14:08+00:00"),
+        ("in the hour that comes twice", "America/New_York", "2028-11-05T06:30:00+00:00"),
+        ("a second before the hour that is left out", "Europe/Berlin", "2028-03-26T00:59:59+00:00"),
+    )
+)
+
+
+@pytest.mark.parametrize("env_id", ["finance/CovenantTest-v0", "terminal/GitSecretPurge-v0"])
+async def test_verdicts_repeat_at_odd_hours(
+    backend: SandboxBackend, monkeypatch: pytest.MonkeyPatch, env_id: str
+) -> None:
+    monkeypatch.setattr(repeat, "CONDITIONS", ODD_HOURS)
+    certificate = await certify(env_id, backend=backend, levels=[0], gates=["verifier repeats"])
+    (report,) = certificate.gates
+    assert report.green, report.reds
+    said = json.dumps(report.model_dump(mode="json"))
+    assert all(condition.name in said for condition in ODD_HOURS)
 
 
 @pytest.fixture

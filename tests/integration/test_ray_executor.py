@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from metier.envs.core import ConfigError
+from metier.envs.core import ConfigError, Outcome
+from metier.harness.evaluate import pass_rate, run_batch
+from metier.harness.result import EpisodeResult
+from metier.harness.sandbox.docker import answers
+from metier.harness.sandbox.docker.engine import Engine, socket_path
+from metier.harness.sandbox.owner import OWNER
 from metier.scheduler import Needs, WorkItem
 from metier.scheduler.ray_executor import RayExecutor
 
@@ -83,7 +89,7 @@ async def executor() -> AsyncIterator[RayExecutor]:
         patch.syspath_prepend(str(FIXTURES))
         before = folders()
         async with RayExecutor(
-            workers=1, pools={"render": 1}, cpus=2, slots={"render": 1}, env={"PYTHONPATH": str(FIXTURES)}
+            workers=1, pools={"render": 1}, cpus=2, slots={"render": 1, "sandbox": 4}, env={"PYTHONPATH": str(FIXTURES)}
         ) as one:
             started = descendants(os.getpid())
             yield one
@@ -164,6 +170,72 @@ async def test_a_blocked_event_loop_is_found_and_replaced(
     assert result.failure == "DeadlineExceeded"
     assert "event loop" in result.message
     assert (await executor.run(item("after", "double", number=4))).value == 8
+
+
+needs_docker = pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers")
+
+
+async def owned(pid: int, *states: str) -> list[str]:
+    """The containers of that worker, in these states or in any."""
+    filters = json.dumps({"label": [OWNER]})
+    listed = await Engine(socket_path()).checked("GET", "/containers/json", query={"all": "1", "filters": filters})
+    return [
+        each["Names"][0]
+        for each in listed
+        if each["Labels"][OWNER].startswith(f"{pid}:") and (not states or each["State"] in states)
+    ]
+
+
+@pytest.mark.docker
+@needs_docker
+async def test_a_killed_worker_takes_its_sandboxes_along_and_its_episodes_are_tried_again(
+    executor: RayExecutor, tmp_path: Path
+) -> None:
+    marks = [tmp_path / f"episode-{number}" for number in range(3)]
+    running = [
+        asyncio.create_task(
+            executor.run(
+                WorkItem(
+                    key=mark.name,
+                    task="sandbox_tasks:echo",
+                    payload={"mark": str(mark), "seed": seed},
+                    needs=Needs(cpus=0, slots={"sandbox": 1}),
+                    timeout_s=180,
+                )
+            )
+        )
+        for seed, mark in enumerate(marks)
+    ]
+    async with asyncio.timeout(90):
+        while not all(mark.exists() for mark in marks):
+            await asyncio.sleep(0.05)
+        (pid,) = {int(mark.read_text()) for mark in marks}
+        while len(await owned(pid, "running")) < 3:
+            await asyncio.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    killed = time.monotonic()
+    while left := await owned(pid):
+        patience = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        assert time.monotonic() - killed < 2.0 * patience, left
+        await asyncio.sleep(0.05)
+    results = await asyncio.gather(*running)
+    assert [(result.failure, result.attempts) for result in results] == [(None, 2)] * 3
+    played = [EpisodeResult.model_validate(result.value) for result in results]
+    assert [(one.seed, one.outcome, one.reward) for one in played] == [(n, Outcome.COMPLETED, 1.0) for n in range(3)]
+    assert len({mark.read_text().split()[1] for mark in marks}) == 1
+    assert str(pid) not in marks[0].read_text().split()[1:]
+
+
+@pytest.mark.docker
+@needs_docker
+async def test_a_batch_of_real_episodes_is_whole_and_in_order(executor: RayExecutor) -> None:
+    covenant: dict[str, Any] = {"env_id": "finance/CovenantTest-v0", "seed": 5, "backend": "docker"}
+    payloads = [covenant, {**covenant, "policy": {"name": "noop"}}, {**covenant, "backend_options": {"max_warm": 1}}]
+    results = await run_batch(executor, payloads, in_flight=3, timeout_s=120)
+    assert [(one.outcome, one.reward) for one in results] == [(Outcome.COMPLETED, reward) for reward in (1.0, 0.0, 1.0)]
+    assert str(pass_rate(results)) == "67% [21, 94] (n=3)"
+    with pytest.raises(ConfigError, match="has levels"):
+        await run_batch(executor, [{**covenant, "level": 99}], in_flight=1, timeout_s=60)
 
 
 async def test_a_killed_driver_leaves_nothing(tmp_path: Path) -> None:

@@ -7,21 +7,24 @@ import dataclasses
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from metier.envs.core import Deadline, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
+from metier.envs.core import Artefact, Deadline, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
 from metier.harness.sandbox import open_backend
+from metier.harness.sandbox.client import SETTLED_S
 from metier.harness.sandbox.docker import DockerBackend, answers
 from metier.harness.sandbox.docker.engine import Engine, socket_path
 from metier.harness.sandbox.docker.reaper import reap
 from metier.harness.sandbox.owner import DEADLINE, OWNER, RUN, Owner
+from metier.harness.sandbox.protocol import PING_S
 from metier.images import docker_tag
 
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers")]
@@ -109,6 +112,37 @@ async def test_a_loss_with_evidence_names_the_limit(backend: DockerBackend, engi
         await sandbox.exec("sleep 5", timeout_s=5)
     assert caught.value.agent_caused is Limit.MEMORY
     await sandbox.close()
+
+
+@pytest.mark.parametrize(
+    "limit",
+    ["python3 -c 'bytearray(1 << 31)'", "dd if=/dev/zero of=/tmp/full bs=1M", "for i in $(seq 99); do sleep 2 & done"],
+)
+async def test_a_limit_that_was_survived_is_no_evidence(backend: DockerBackend, engine: Engine, limit: str) -> None:
+    """Else an engine that restarts would put a zero on every episode that ever saw a process killed for memory."""
+    sandbox = await backend.acquire(SPEC, deadline=soon())
+    await sandbox.exec(limit, timeout_s=20)
+    await asyncio.sleep(PING_S + SETTLED_S + 1)
+    assert (await sandbox.exec("true", timeout_s=5)).ok
+    await engine.request("DELETE", f"/containers/{sandbox.id}", query={"force": "1"})
+    with pytest.raises(SandboxLost) as caught:
+        await sandbox.exec("sleep 5", timeout_s=5)
+    assert caught.value.agent_caused is None
+    await sandbox.close()
+
+
+async def test_a_sandbox_given_back_during_a_command_is_not_handed_on(backend: DockerBackend) -> None:
+    sandbox = await backend.acquire(SPEC, deadline=soon())
+    running = asyncio.create_task(sandbox.exec("sleep 30", timeout_s=30))
+    await asyncio.sleep(0.2)
+    began = time.monotonic()
+    await sandbox.close()
+    with pytest.raises(SandboxLost):
+        await running
+    assert time.monotonic() - began < 3 * patience()
+    async with await backend.acquire(SPEC, deadline=soon()) as other:
+        assert other.id != sandbox.id
+        assert (await other.exec("true", timeout_s=5)).ok
 
 
 async def test_a_sandbox_ends_by_itself_after_its_lease(backend: DockerBackend, engine: Engine) -> None:
@@ -223,6 +257,67 @@ async def test_no_engine_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(SandboxUnavailable, match="unix://"):
         async with open_backend("docker"):
             pass
+
+
+@pytest.fixture
+def image_without_bash() -> Iterator[str]:
+    """Ours less bash, as long as the test runs."""
+    tag, maker = f"metier-test/no-bash:{os.getpid()}", f"metier-test-{os.getpid()}"
+    without = ["docker", "run", "--network=none", f"--name={maker}", "--entrypoint=/bin/sh", docker_tag(SPEC.image)]
+    subprocess.run([*without, "-c", "rm -f /bin/bash /usr/bin/bash"], check=True)
+    try:
+        subprocess.run(["docker", "commit", maker, tag], check=True, capture_output=True)
+        yield tag
+        subprocess.run(["docker", "rmi", tag], check=True, capture_output=True)
+    finally:
+        subprocess.run(["docker", "rm", maker], check=True, capture_output=True)
+
+
+async def test_an_image_without_bash_says_so_and_does_the_rest(image_without_bash: str, backend: DockerBackend) -> None:
+    spec = dataclasses.replace(SPEC, image=image_without_bash)
+    async with await backend.acquire(spec, deadline=soon()) as sandbox:
+        for session in (None, "shell"):
+            refused = await sandbox.exec("echo hi", timeout_s=5, session=session)  # type: ignore[arg-type]
+            assert (refused.exit_code, refused.stdout) == (127, b"")
+            assert b"cannot start bash" in refused.stderr
+        assert (await sandbox.exec(["sh", "-c", "echo hi"], timeout_s=5)).stdout == b"hi\n"
+        assert (await sandbox.exec("1 + 1", timeout_s=20, session="python")).stdout == b"2\n"
+        await sandbox.write("/workspace/a", b"x")
+        assert (await sandbox.collect([Artefact(path="a")])).refused == {}
+
+
+async def test_acquires_cut_off_at_any_moment_leave_no_container(engine: Engine) -> None:
+    run = f"test-cancel-{os.getpid()}"
+    async with DockerBackend(run=run) as backend:
+        for wait_s in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+            acquiring = asyncio.create_task(backend.acquire(SPEC, deadline=soon()))
+            await asyncio.sleep(wait_s)
+            acquiring.cancel()
+            outcome = (await asyncio.gather(acquiring, return_exceptions=True))[0]
+            if not isinstance(outcome, BaseException):
+                await outcome.close(reuse=False)
+        await gone_within(
+            engine, run, 5.0 * patience()
+        )  # while the backend is open, which would remove them at its end
+        # a deadline that fires is another way to be cut off
+        with pytest.raises(SandboxUnavailable, match="test_s"):
+            await backend.acquire(SPEC, deadline=soon(0.05))
+        await gone_within(engine, run, 5.0 * patience())
+
+
+async def test_pools_of_one_run_keep_to_themselves(engine: Engine) -> None:
+    run = f"test-twins-{os.getpid()}"
+    async with DockerBackend(run=run) as one:
+        async with await one.acquire(SPEC, deadline=soon()) as waits:
+            await waits.write("/workspace/a", b"of the first")
+        held = await one.acquire(SPEC, deadline=soon())
+        await held.write("/workspace/b", b"held")
+        async with DockerBackend(run=run) as other:
+            async with await other.acquire(SPEC, deadline=soon()) as theirs:
+                assert theirs.id not in (waits.id, held.id)
+            await reap(engine)
+        assert [c["Names"] for c in await ours(engine, run)] == [[f"/{held.id}"]]
+        assert await held.read("/workspace/b", max_bytes=99) == b"held"
 
 
 async def test_sixteen_sandboxes_step_at_once(backend: DockerBackend) -> None:

@@ -16,10 +16,13 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode
 
 import metier
-from metier.envs.core import ConfigError, SandboxUnavailable
+from metier.envs.core import ConfigError, GenerationError, Outcome, SandboxUnavailable
 from metier.harness.gym import member
 from metier.harness.gym.loop import backends, call
-from metier.harness.testing import ECHO, FakeBackend
+from metier.harness.gym.vector import MetierVectorEnv
+from metier.harness.testing import ECHO, FakeBackend, FakeSandbox
+from metier.harness.testing.echo.family import Echo
+from metier.harness.unexpected import UnexpectedError
 
 metier.register_environments(ECHO)
 ID = "test/Echo-v0"
@@ -359,3 +362,128 @@ def test_rendering_and_visual_observations(make: Make) -> None:
     assert observations["image"].shape == (2, *member.PICTURE)
     assert observations in visual.observation_space
     visual.close()
+
+
+# faults of ours that nobody foresaw
+
+
+def broken(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("a fault of ours")
+
+
+def test_a_fault_of_ours_in_one_member_is_noticed_by_no_other(
+    make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = make()
+    env.reset(seed=0)
+    monkeypatch.setattr(env._seats[1].member.episode, "step", broken)
+    _, rewards, _, truncated, infos = env.step([wait(0), wait(0), wait(0)])
+    assert (np.isnan(rewards).tolist(), truncated.tolist()) == ([False, True, False], [False, True, False])
+    assert infos["outcome"][1] is Outcome.CLUSTER_FAILURE
+    assert "UnexpectedError" in infos["failure"][1]
+    assert "ZeroDivisionError: a fault of ours" in infos["failure"][1]
+    assert "Traceback" in caplog.text
+    assert len(fake().open) == 2, "its sandbox was given back"
+    observations, rewards, _, _, _ = env.step([wait(0), None, wait(0)])
+    assert rewards.tolist() == [0.0, 0.0, 0.0]
+    assert "numbers.txt" in observations["text"][1], "the next reset of its seat is a fresh episode"
+
+
+def test_a_fault_of_ours_in_a_reset_is_its_members_own(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make(2)
+    unpack = FakeSandbox.unpack
+
+    async def second_breaks(self: FakeSandbox, *arguments: Any, **more: Any) -> None:
+        if len(fake_open) == 2:
+            broken()
+        await unpack(self, *arguments, **more)
+
+    fake_open = fake().open
+    monkeypatch.setattr(FakeSandbox, "unpack", second_breaks)
+    _, infos = env.reset(seed=0)
+    assert [str(one or "") for one in infos["outcome"]].count("cluster_failure") == 1
+    assert len(fake_open) == 1
+
+
+def test_tools_of_the_environment_that_cannot_be_made_leave_no_sandbox(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Echo, "trade_tools", broken)
+    single = gymnasium.make(ID, backend="fake")
+    with pytest.raises(GenerationError, match="own tools broke"):
+        single.reset(seed=0)
+    assert fake().open == {}
+
+
+def test_a_fault_of_ours_is_typed_for_a_single_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    single: Any = gymnasium.make(ID, backend="fake").unwrapped
+    single.reset(seed=0)
+    monkeypatch.setattr(single.episode, "step", broken)
+    with pytest.raises(UnexpectedError, match="ZeroDivisionError"):
+        single.step(wait(0))
+    assert fake().open == {}
+
+
+# what callers may give
+
+
+@pytest.mark.parametrize("backend", [None, 3, ["docker"], b"docker"])
+def test_a_backend_is_a_name(backend: Any) -> None:
+    with pytest.raises(ConfigError, match="backend is a name"):
+        gymnasium.make(ID, backend=backend)
+    with pytest.raises(ConfigError, match="backend is a name"):
+        gymnasium.make_vec(ID, num_envs=1, vectorization_mode="vector_entry_point", backend=backend)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"options": "abc"},
+        {"options": [1]},
+        {"options": 0},
+        {"options": {"level": 10**5000}},
+        {"options": {10**5000: 1}},
+        {"options": {"level": None}},
+        {"seed": 10**5000},
+        {"seed": -1},
+        {"seed": 2**63},
+        {"seed": 1.0},
+        {"seed": True},
+        {"seed": "1"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_reset_does_not_take_is_told(make: Make, wrong: dict[str, Any]) -> None:
+    for env in (gymnasium.make(ID, backend="fake").unwrapped, make(1)):
+        with pytest.raises(ConfigError) as refused:
+            env.reset(**wrong)
+        assert len(str(refused.value)) < 400
+    assert fake().open == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"level": 10**5000},
+        {"num_envs": -(10**5000)},
+        {"step_s": "1"},
+        {"step_s": True},
+        {"autoreset_mode": "sometimes"},
+        {"render_mode": 10**5000},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_make_vec_does_not_take_is_told(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        MetierVectorEnv(ID, **({"backend": "fake"} | wrong))
+
+
+@pytest.mark.parametrize("mask", ["yes", [[True], []], 3, [1], None])
+def test_what_is_no_mask_or_no_actions_is_told(make: Make, mask: Any) -> None:
+    env = make(1)
+    if mask is not None:
+        with pytest.raises(ConfigError, match="reset_mask"):
+            env.reset(options={"reset_mask": mask})
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="one for each member"):
+        env.step(5)

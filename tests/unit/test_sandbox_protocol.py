@@ -6,14 +6,16 @@ import asyncio
 import os
 import pickle
 import random
+import select
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from metier.envs.core import Limit, SandboxLost, SandboxSpec
+from metier.envs.core import Limit, SandboxError, SandboxLost, SandboxSpec
+from metier.harness.sandbox import RequestRefused
 from metier.harness.sandbox import client as client_module
 from metier.harness.sandbox.client import StewardClient
 from metier.harness.sandbox.owner import Owner
@@ -22,6 +24,7 @@ from metier.harness.sandbox.protocol import (
     DATA,
     HELLO,
     MAX_PAYLOAD,
+    PING,
     PONG,
     REPLY,
     VERSION,
@@ -33,6 +36,7 @@ from metier.harness.sandbox.protocol import (
     steward_folder,
 )
 from metier.harness.sandbox.steward.files import split
+from metier.harness.sandbox.steward.loop import Channel, Loop
 from metier.harness.sandbox.steward.rings import HeadTail
 from metier.harness.sandbox.steward.trees import escapes
 
@@ -68,6 +72,13 @@ def test_control_must_be_a_json_object(payload: bytes) -> None:
     (frame,) = Decoder().feed(encode(REPLY, 1, payload))
     with pytest.raises(FrameError):
         frame.json()
+
+
+def test_a_control_frame_is_never_too_long() -> None:
+    room = MAX_PAYLOAD - len(control(REPLY, 1, text="")) + 9  # 9 bytes are the frame's head
+    assert [frame.kind for frame in Decoder().feed(control(REPLY, 1, text="x" * room))] == [REPLY]
+    with pytest.raises(FrameError, match="more than"):
+        control(REPLY, 1, text="x" * (room + 1))
 
 
 def test_a_ring_keeps_head_and_tail_whatever_the_pieces() -> None:
@@ -224,6 +235,18 @@ async def test_late_answers_and_strange_streams_are_ignored(wire: Wire) -> None:
     await client.close()
 
 
+@pytest.mark.parametrize("path", ["x" * MAX_PAYLOAD, "é" * (MAX_PAYLOAD // 6), "a\ud800"])
+async def test_what_cannot_be_sent_is_refused_and_nothing_is_lost(wire: Wire, path: str) -> None:
+    client = await connected(wire)
+    with pytest.raises(RequestRefused) as refused:
+        await client.call("write", {"path": path}, timeout_s=5, body=b"data")
+    assert isinstance(refused.value, SandboxError) and isinstance(refused.value, ValueError)
+    copy = pickle.loads(pickle.dumps(refused.value))
+    assert (type(copy), str(copy)) == (RequestRefused, str(refused.value))
+    assert (bytes(wire.sent), client.lost, client._calls) == (b"", None, {})
+    await client.close()
+
+
 async def test_a_silent_steward_is_given_up(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "PING_S", 0.02)
     monkeypatch.setattr(client_module, "HEARTBEAT_S", 0.1)
@@ -255,3 +278,23 @@ async def test_cancelling_tells_the_steward(wire: Wire) -> None:
         await call
     assert wire.sent.endswith(control(CANCEL, 1))
     await client.close()
+
+
+def test_what_is_long_in_the_making_lets_the_steward_listen() -> None:
+    loop, sent = Loop(), os.pipe()
+    heard: list[int] = []
+    host, steward = os.pipe(), sent[1]
+    channel = Channel(loop, host[0], steward, lambda frame: heard.append(frame.kind))
+
+    def making() -> Iterator[bytes]:
+        while not heard:
+            yield b""
+        yield control(REPLY, 1)
+
+    os.write(host[1], control(PING, 0))
+    channel.stream(making())
+    while not select.select([sent[0]], [], [], 0)[0]:
+        loop.turn()
+    assert [frame.kind for frame in Decoder().feed(os.read(sent[0], 1000))] == [REPLY]
+    for fd in (*host, *sent):
+        os.close(fd)

@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Self
 
 from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxSpec, SandboxUnavailable
-from metier.images import cache_dir, environment, rootfs
+from metier.images import environment, rootfs
 
 from ..client import StewardClient
 from ..owner import Owner
-from ..pool import Launched, StewardBackend
-from ..protocol import steward_folder
+from ..pool import Launched, StewardBackend, steward_code
 from ..snapshots import SnapshotStore
 from . import cgroups
 from .command import FILTER_FD, Places, request
@@ -54,7 +53,7 @@ class BubblewrapBackend(StewardBackend):
         self._hierarchy = cgroups.version()
         self._filter = program()
         self._owner = Owner.current()
-        self._steward = steward_folder(cache_dir())
+        self._steward = steward_code()
         self._link: Link | None = None
         self._linking = asyncio.Lock()
         self.capabilities = frozenset(_promises(self._as_root, self._hierarchy, self._filter))
@@ -133,7 +132,8 @@ class BubblewrapBackend(StewardBackend):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(BLAME_S):
                     left = await self._link.gone(launched.client.name)
-                    if cgroups.killed_for_memory(left.oom) > launched.oom_at_lease:
+                    survived = max(launched.oom_at_lease, launched.client.settled.oom)
+                    if cgroups.killed_for_memory(left.oom) > survived:
                         return Limit.MEMORY
         return None
 

@@ -20,6 +20,13 @@ _LAUNCHER = Path(__file__).with_name("launcher.py")
 _MESSAGE_BYTES = 1 << 18
 _END_S = 5.0
 _LOOK_S = 0.002
+_WORDS_BYTES = 4096
+
+
+_NO_NAMESPACES = (
+    "this user may make no namespaces: ask for user.max_user_namespaces above 0 (and, where there are such settings, "
+    "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0), or use a Docker engine"
+)
 
 
 class Gone(NamedTuple):
@@ -32,9 +39,10 @@ class Gone(NamedTuple):
 class Link:
     """A running launcher. Made by `open`, ended by `close`; its sandboxes end with it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, words: int) -> None:
         self._process = process
         self._control = control
+        self._words = words
         self._started: dict[str, asyncio.Future[None]] = {}
         self._gone: dict[str, asyncio.Future[Gone]] = {}
         self.alive = True
@@ -55,22 +63,25 @@ class Link:
         if os.geteuid() != 0:
             apart = ["--user", "--map-current-user", *apart]
         command = ["unshare", *apart, sys.executable, "-I", str(_LAUNCHER), str(theirs.fileno())]
+        words = os.memfd_create("metier-launcher")
         try:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=words,
                 pass_fds=[theirs.fileno()],
                 env={"PATH": os.environ.get("PATH", os.defpath)},
                 start_new_session=True,
             )
         except OSError as error:
             ours.close()
+            os.close(words)
             raise SandboxUnavailable(f"the launcher of bubblewrap cannot be started: {error}") from error
         finally:
             theirs.close()
         ours.setblocking(False)
-        return cls(process, ours)
+        return cls(process, ours, words)
 
     async def start(self, request: dict[str, Any], fds: list[int]) -> None:
         """Start a sandbox; it is up as far as bubblewrap's own work.
@@ -85,7 +96,9 @@ class Link:
             socket.send_fds(self._control, [json.dumps(request).encode()], fds)
         except OSError as error:
             self._fail()
-            raise SandboxUnavailable(f"the launcher of bubblewrap is gone ({error}); try again") from error
+            raise SandboxUnavailable(
+                f"the launcher of bubblewrap is gone ({self._why() or error}); try again"
+            ) from error
         done, _ = await asyncio.wait([self._started[name], self._gone[name]], return_when=asyncio.FIRST_COMPLETED)
         if self._gone[name] in done:
             raise SandboxUnavailable(f"bubblewrap did not start the sandbox: {self._gone[name].result().said}")
@@ -132,12 +145,24 @@ class Link:
         self.alive = False
         asyncio.get_running_loop().remove_reader(self._control)
         for future in self._gone.values():
-            _settle(future, Gone("the launcher of bubblewrap ended"))
+            why = self._why()
+            _settle(future, Gone(f"the launcher of bubblewrap ended{why and ': ' + why}"))
+
+    def _why(self) -> str:
+        """The launcher's last words, and what to do where namespaces were refused."""
+        if self._words < 0:
+            return ""
+        size = os.fstat(self._words).st_size
+        said = os.pread(self._words, _WORDS_BYTES, max(0, size - _WORDS_BYTES)).decode("utf-8", "replace").strip()
+        return f"{said}; {_NO_NAMESPACES}" if said.startswith("unshare:") else said
 
     async def close(self) -> None:
         """End the launcher and all it started. Idempotent."""
         self._fail()
         self._control.close()
+        if self._words >= 0:
+            os.close(self._words)
+            self._words = -1
         deadline = time.monotonic() + _END_S
         # looked at from the loop, since an interpreter that ends gives out no threads any more
         while self._process.poll() is None:

@@ -14,12 +14,11 @@ import time
 from typing import Any, Self
 
 from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxSpec, SandboxUnavailable
-from metier.images import cache_dir, docker_tag
+from metier.images import cache_dir, docker_tag, making_room
 
 from ..client import StewardClient
 from ..owner import Owner
-from ..pool import Launched, StewardBackend
-from ..protocol import steward_folder
+from ..pool import Launched, StewardBackend, steward_code
 from ..snapshots import SnapshotStore
 from .container import creation
 from .engine import Attachment, Engine, EngineError, socket_path
@@ -29,6 +28,7 @@ from .reaper import reap_for_ever, remove
 HELLO_S = 120.0
 """Imports of a heavy image included, on a busy machine; the caller's deadline is usually nearer."""
 BLAME_S = 2.0
+PING_S = 2.0
 
 
 class DockerBackend(StewardBackend):
@@ -57,25 +57,29 @@ class DockerBackend(StewardBackend):
         self.engine = Engine(socket_path())
         self._owner = Owner.current()
         self._run = run or f"{self._owner.pid}-{int(time.time())}"
-        self._steward = steward_folder(cache_dir())
+        self._steward = steward_code()
         self._podman: Podman | None = None
         self._reaper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        if not await self.engine.ping():
+        answer = await self.engine.request("GET", "/_ping", timeout_s=PING_S)
+        if answer.status != 200:
             raise SandboxUnavailable(
-                f"no Docker engine answers at {self.engine.path}; start it, set DOCKER_HOST, "
-                "or choose the bubblewrap backend"
+                f"the Docker engine at {self.engine.path} is not ready ({answer.message}); wait for it, "
+                "set DOCKER_HOST, or choose the bubblewrap backend"
             )
-        self._podman = await podman_of(self.engine, cache_dir() / "seccomp")
+        with making_room(cache_dir(), "Podman's system call filter"):
+            self._podman = await podman_of(self.engine, cache_dir() / "seccomp")
         self._reaper = asyncio.create_task(reap_for_ever(self.engine, cache_dir() / "reaper.lock"))
         return self
 
     async def close(self) -> None:
-        await super().close()
-        if self._reaper is not None:
-            self._reaper.cancel()
-            await asyncio.gather(self._reaper, return_exceptions=True)
+        try:
+            await super().close()
+        finally:
+            if self._reaper is not None:
+                self._reaper.cancel()
+                await asyncio.gather(self._reaper, return_exceptions=True)
 
     async def launch(self, name: str, spec: SandboxSpec, *, deadline: Deadline) -> Launched:
         starting = asyncio.create_task(self._start(name, spec, deadline))
@@ -128,7 +132,8 @@ class DockerBackend(StewardBackend):
             return limit
         filters = json.dumps({"container": [launched.client.name], "event": ["oom"]})
         now = time.time()
-        query = {"since": f"{now - time.monotonic() + launched.at:.0f}", "until": f"{now:.6f}", "filters": filters}
+        since = now - time.monotonic() + max(launched.at, launched.client.settled_at)
+        query = {"since": f"{since:.6f}", "until": f"{now:.6f}", "filters": filters}
         with contextlib.suppress(SandboxError):
             events = await self.engine.request("GET", "/events", query=query, timeout_s=BLAME_S)
             if b'"oom"' in events.body:

@@ -18,6 +18,8 @@ from metier.envs.core import SandboxError, SandboxUnavailable
 DEFAULT_SOCKET = "/var/run/docker.sock"
 API = "/v1.40"
 REQUEST_S = 30.0
+_MAX_BODY_BYTES = 64 << 20
+"""Far more than any list or journal that is asked for here."""
 _STDERR = 2
 _STDERR_BYTES = 4096
 
@@ -62,10 +64,11 @@ def socket_path() -> str:
 
 
 class Engine:
-    """Requests to one engine."""
+    """Requests to one engine, each of which may take `request_s` unless it is said otherwise."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, request_s: float = REQUEST_S) -> None:
         self.path = path
+        self.request_s = request_s
 
     async def ping(self, *, timeout_s: float = 2.0) -> bool:
         """Whether an engine answers."""
@@ -81,9 +84,10 @@ class Engine:
         *,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        timeout_s: float = REQUEST_S,
+        timeout_s: float | None = None,
     ) -> Response:
-        """One request. Raises SandboxUnavailable if no engine answers in time."""
+        """One request. Raises SandboxUnavailable if no engine answers in time, or what answers is none."""
+        timeout_s = self.request_s if timeout_s is None else timeout_s
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -93,7 +97,13 @@ class Engine:
                 return Response(status, await _body(reader, headers), headers)
         except TimeoutError:
             raise SandboxUnavailable(
-                f"the Docker engine at {self.path} did not answer {method} {path} within {timeout_s:g} s"
+                f"the Docker engine at {self.path} did not answer {method} {path} within {timeout_s:g} s; "
+                "look at its load, or choose the bubblewrap backend"
+            ) from None
+        except PermissionError as error:
+            raise SandboxUnavailable(
+                f"you may not use the Docker engine at {self.path} ({error}); join the group that owns the "
+                "socket (usually docker), set DOCKER_HOST to an engine of yours, or choose the bubblewrap backend"
             ) from None
         except (OSError, EOFError, ValueError) as error:
             raise SandboxUnavailable(
@@ -111,13 +121,17 @@ class Engine:
         *,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        timeout_s: float = REQUEST_S,
+        timeout_s: float | None = None,
     ) -> Any:
-        """One request whose answer is JSON, or nothing. Raises EngineError when the engine refuses it."""
+        """One request whose answer is JSON, or nothing. Raises EngineError: refused, or no JSON."""
         response = await self.request(method, path, query=query, body=body, timeout_s=timeout_s)
         if response.status >= 400:
             raise EngineError(f"the Docker engine refused {method} {path}: {response.message}", response.status)
-        return json.loads(response.body) if response.body.strip() else None
+        try:
+            return json.loads(response.body) if response.body.strip() else None
+        except ValueError as error:
+            said = f"the Docker engine at {self.path} answered {method} {path} with what is no JSON ({error})"
+            raise EngineError(said, response.status) from None
 
     async def has_image(self, tag: str) -> bool:
         """Whether there is an image of this name. Raises SandboxUnavailable."""
@@ -128,7 +142,7 @@ class Engine:
         query = {"stream": "1", "stdin": "1", "stdout": "1", "stderr": "1"}
         path = f"/containers/{quote(name)}/attach"
         try:
-            async with asyncio.timeout(REQUEST_S):
+            async with asyncio.timeout(self.request_s):
                 reader, writer = await asyncio.open_unix_connection(self.path, limit=1 << 20)
                 try:
                     writer.write(_head("POST", path, query, None, "Connection: Upgrade", "Upgrade: tcp"))
@@ -139,7 +153,11 @@ class Engine:
                 except BaseException:
                     writer.close()
                     raise
-        except (TimeoutError, OSError, EOFError) as error:
+        except TimeoutError:
+            raise SandboxUnavailable(
+                f"the Docker engine at {self.path} did not attach to {name} within {self.request_s:g} s"
+            ) from None
+        except (OSError, EOFError, ValueError) as error:
             raise SandboxUnavailable(f"the Docker engine at {self.path} did not attach to {name}: {error}") from None
         return Attachment(reader, writer)
 
@@ -164,11 +182,17 @@ class Attachment:
                 return out
 
     def _unwrap(self) -> bytes:
-        """Standard output of the whole pieces in the buffer; each has a stream number and a length before it."""
+        """Standard output of the whole pieces in the buffer; each has a stream number and a length before it.
+
+        Raises:
+            ValueError: the engine sends something else.
+        """
         buffer = self._buffer
         out: list[bytes] = []
         start = 0
         while len(buffer) - start >= 8:
+            if buffer[start] > _STDERR or any(buffer[start + 1 : start + 4]):
+                raise ValueError(f"no piece of a stream begins with {bytes(buffer[start : start + 8])!r}")
             end = start + 8 + int.from_bytes(buffer[start + 4 : start + 8], "big")
             if len(buffer) < end:
                 break
@@ -192,21 +216,42 @@ def _head(method: str, path: str, query: Mapping[str, str] | None, body: Any, *h
 
 
 async def _status(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    """Raises ValueError for what is no HTTP."""
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    except asyncio.LimitOverrunError as error:
+        raise ValueError(f"a head without end: {error}") from None
+    words = head[0].split()
+    if len(words) < 2 or not words[0].startswith("HTTP/"):
+        raise ValueError(f"an answer that is no HTTP: {head[0][:80]!r}")
     headers = {}
     for line in head[1:]:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return int(head[0].split()[1]), headers
+    return int(words[1]), headers
 
 
 async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    """Raises ValueError for a body without end, or cut in pieces that are none."""
     if "content-length" in headers:
-        return await reader.readexactly(int(headers["content-length"]))
-    if headers.get("transfer-encoding", "").lower() != "chunked":
-        return await reader.read()
-    parts = []
-    while size := int((await reader.readline()).split(b";")[0], 16):
-        parts.append(await reader.readexactly(size))
-        await reader.readline()
-    return b"".join(parts)
+        return await reader.readexactly(_bounded(int(headers["content-length"])))
+    parts: list[bytes] = []
+    total = 0
+    chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+    while True:
+        if chunked:
+            size = int((await reader.readline()).split(b";")[0], 16)
+            part = await reader.readexactly(_bounded(size))
+            await reader.readline()
+        else:
+            part = await reader.read(1 << 16)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        total = _bounded(total + len(part))
+
+
+def _bounded(size: int) -> int:
+    if not 0 <= size <= _MAX_BODY_BYTES:
+        raise ValueError(f"a body of {size} bytes")
+    return size

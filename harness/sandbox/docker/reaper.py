@@ -25,7 +25,6 @@ from .engine import Engine
 EVERY_S = 30.0
 GRACE_S = 60.0
 REMOVE_S = 30.0
-_TRIES = 5
 
 
 async def remove(engine: Engine, name: str, *, timeout_s: float = REMOVE_S) -> None:
@@ -50,15 +49,34 @@ async def remove(engine: Engine, name: str, *, timeout_s: float = REMOVE_S) -> N
 
 
 async def reap(engine: Engine) -> list[str]:
-    """Removes what has no living owner or is past its deadline; returns the names. Raises SandboxError."""
+    """Removes what has no living owner or is past its deadline; returns the names.
+
+    Raises:
+        SandboxError: the engine does not answer, or some of them resisted; the others are removed all the same.
+    """
     filters = json.dumps({"label": [owner.OWNER]})
     containers = await engine.checked("GET", "/containers/json", query={"all": "1", "filters": filters})
-    removed = []
-    for container in containers:
-        if _orphaned(container):
+    removed: list[str] = []
+    resisted: list[SandboxError] = []
+    for container in _listed(containers):
+        if not _orphaned(container):
+            continue
+        try:
             await remove(engine, container["Id"])
+        except SandboxError as error:
+            resisted.append(error)
+        else:
             removed.append(container["Names"][0].lstrip("/") if container.get("Names") else container["Id"])
+    if resisted:
+        raise resisted[0]
     return removed
+
+
+def _listed(containers: Any) -> list[dict[str, Any]]:
+    """The containers of an answer. Raises SandboxError for an answer that is no list of them."""
+    if isinstance(containers, list) and all(isinstance(each, dict) and "Id" in each for each in containers):
+        return containers
+    raise SandboxError(f"the Docker engine answered with no list of containers: {str(containers)[:200]}")
 
 
 def _orphaned(container: dict[str, Any]) -> bool:

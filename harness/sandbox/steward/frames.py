@@ -2,11 +2,13 @@
 
 The one definition for both ends. A stream is one request and its answer:
 
-    host → steward   REQUEST {"op": …, "data": n} then DATA frames holding n bytes; CANCEL gives the request up
+    host → steward   REQUEST {"op": …, "data": n} then DATA frames holding n bytes (stdin, the source for a session,
+                     a file, a tar); CANCEL gives the request up
     steward → host   DATA (output or file) and ERRDATA (standard error), then REPLY, which ends the stream
     both             HELLO once from the steward; PING from the host is answered by PONG with the sandbox's facts
 
-What a steward sends is not trusted: the decoder refuses unknown kinds and frames over `MAX_PAYLOAD`.
+What a steward sends is not trusted: the decoder refuses unknown kinds and frames over `MAX_PAYLOAD`. A control frame
+over it is never made: whoever would send it gets the error instead of losing the connection.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-VERSION = 1
+VERSION = 2
 MAX_PAYLOAD = 1 << 20
 CHUNK = 256 * 1024
 
@@ -53,8 +55,11 @@ def encode(kind: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def control(kind: int, stream: int, **fields: Any) -> bytes:
-    """A control frame of these JSON fields."""
-    return encode(kind, stream, json.dumps(fields, separators=(",", ":")).encode())
+    """A control frame of these JSON fields. Raises FrameError if they are longer than a frame may be."""
+    payload = json.dumps(fields, separators=(",", ":")).encode()
+    if len(payload) > MAX_PAYLOAD:
+        raise FrameError(f"a control frame of {len(payload)} bytes, more than {MAX_PAYLOAD}")
+    return encode(kind, stream, payload)
 
 
 def chunks(kind: int, stream: int, data: bytes) -> Iterator[bytes]:

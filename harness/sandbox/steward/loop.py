@@ -15,6 +15,8 @@ from .frames import Decoder, Frame
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 PIPE_BYTES = 256 * 1024
+FLUSH_S = 0.05
+"""How long sending may go on before it is time to listen again."""
 
 
 class Timer:
@@ -90,7 +92,10 @@ class Channel:
             self._flush(self._sink)
 
     def stream(self, producer: Iterator[bytes]) -> None:
-        """Sends the frames of `producer`, in order, when the host has room for them."""
+        """Sends the frames of `producer`, in order, when the host has room for them.
+
+        It may be long in the making: an empty frame is none, and lets other things be done first.
+        """
         self._producers.append(producer)
         if not self._waiting:
             self._flush(self._sink)
@@ -115,24 +120,32 @@ class Channel:
         return bool(self._queue)
 
     def _flush(self, _fd: int) -> None:
+        until = time.monotonic() + FLUSH_S
         try:
             while self._next():
                 view = self._queue[0]
-                written = os.write(self._sink, view)
+                written = os.write(self._sink, view) if view else 0
                 if written == len(view):
                     self._queue.popleft()
                 else:
                     self._queue[0] = view[written:]
+                if time.monotonic() > until:
+                    self._later()
+                    return
         except BlockingIOError:
-            if not self._waiting:
-                self._waiting = True
-                self._loop.watch(self._sink, WRITE, self._flush)
+            self._later()
             return
         except BrokenPipeError:
             raise SystemExit(0) from None
         if self._waiting:
             self._waiting = False
             self._loop.unwatch(self._sink)
+
+    def _later(self) -> None:
+        """Goes on when the pipe has room and what else is waiting had its turn."""
+        if not self._waiting:
+            self._waiting = True
+            self._loop.watch(self._sink, WRITE, self._flush)
 
 
 class Feed:

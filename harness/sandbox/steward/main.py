@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import files, processes, reset, trees
+from . import artefacts, files, processes, reset, trees
 from .commands import Command
 from .frames import CANCEL, CHUNK, DATA, HELLO, PING, PONG, REPLY, REQUEST, VERSION, Frame, chunks, control, encode
 from .loop import READ, Channel, Loop
@@ -33,6 +33,23 @@ EXIT_SILENT_HOST = 71
 EXIT_LIFE_OVER = 72
 CHECK_S = 1.0
 MAX_OUTPUT = 10 << 20
+GATHER_S = 0.01
+"""How long small pieces are gathered into one frame."""
+ERROR_CHARACTERS = 1000
+"""Of an error's words, which may repeat what was asked."""
+_ERRORS = (
+    FileNotFoundError,
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+    FileExistsError,
+    OSError,
+    MemoryError,
+    ValueError,
+    KeyError,
+    TypeError,
+)
+"""What an operation may answer with, the special before the general; the host knows each by its name."""
 
 
 class Steward:
@@ -194,10 +211,8 @@ class Steward:
     def _serve(self, stream: int, request: dict[str, Any], body: bytes) -> None:
         try:
             getattr(self, "_op_" + str(request.get("op")), self._unknown)(stream, request, body)
-        except (OSError, ValueError, KeyError, TypeError, MemoryError) as error:
-            number = getattr(error, "errno", None)
-            text = getattr(error, "strerror", None) or str(error)
-            self._reply(stream, error={"type": type(error).__name__, "errno": number, "text": text})
+        except Exception as error:  # the end of pid 1 would be the end of the sandbox, with nobody to blame
+            self._reply(stream, error=_told(error))
 
     def _reply(self, stream: int, **fields: Any) -> None:
         self.channel.send(control(REPLY, stream, **fields))
@@ -213,9 +228,8 @@ class Steward:
         if name not in self._sessions:
             raise ValueError(f"unknown session {name!r}")
         limit = int(request.get("output_kib", 64)) * 1024
-        call = Call(
-            stream, request["command"], request.get("cwd"), request.get("env") or {}, request["timeout_s"], limit
-        )
+        source = body.decode("utf-8", "surrogateescape")
+        call = Call(stream, source, request.get("cwd"), request.get("env") or {}, request["timeout_s"], limit)
         self._sessions[name].run(call)
 
     def _op_facts(self, stream: int, _request: dict[str, Any], _body: bytes) -> None:
@@ -239,20 +253,20 @@ class Steward:
             return
         self.channel.stream(self._with_end(stream, files.parts_of(fd, size)))
 
-    def _with_end(self, stream: int, parts: Iterator[bytes], uid: int | None = None) -> Iterator[bytes]:
-        """Data frames of `parts`, read with the rights of `uid`, and the reply that ends the stream."""
-        while True:
-            try:
+    def _with_end(self, stream: int, parts: Iterator[bytes], uid: int | None = None, **fields: Any) -> Iterator[bytes]:
+        """Data frames of `parts`, made with the rights of `uid`, and the reply that ends the stream with `fields`.
+
+        Where nothing was ready in a while there is an empty frame, which lets the loop turn.
+        """
+        try:
+            over = False
+            while not over:
                 with acting_as(uid):
-                    part = next(parts, None)
-            except OSError as error:
-                fields = {"type": type(error).__name__, "errno": error.errno, "text": error.strerror}
-                yield control(REPLY, stream, error=fields)
-                return
-            if part is None:
-                yield control(REPLY, stream)
-                return
-            yield encode(DATA, stream, part)
+                    data, over = _gathered(parts)
+                yield encode(DATA, stream, data) if data else b""
+            yield control(REPLY, stream, **fields)
+        except Exception as error:  # as in `_serve`
+            yield control(REPLY, stream, error=_told(error))
 
     def _op_write(self, stream: int, request: dict[str, Any], body: bytes) -> None:
         files.write(request["path"], body, int(request["mode"]), self.uid_of(request["user"]), self.settings.writable)
@@ -269,33 +283,9 @@ class Steward:
     def _op_collect(self, stream: int, request: dict[str, Any], _body: bytes) -> None:
         """Kills the agent's processes, then sends the tar of the artefacts; the reply says what was refused."""
         self._kill_all()
-        agent = self.settings.agent
-        root = os.open(self.settings.writable[0], files._DIR)
         refused: dict[str, str] = {}
-        taken: list[tuple] = []
-        with acting_as(agent):
-            for item in request["artefacts"]:
-                try:
-                    entries = trees.artefact_entries(
-                        root, files.split(item["path"]), item["tree"], item["links"], int(item["max_mb"]) << 20
-                    )
-                    taken += [(entry, bool(item["metadata"])) for entry in entries]
-                except (trees.Refused, ValueError) as reason:
-                    refused[item["path"]] = str(reason)
-
-        def parts() -> Iterator[bytes]:
-            try:
-                for entry, exact in taken:
-                    yield from trees.packed(root, entry, exact)
-                yield trees.END
-            finally:
-                os.close(root)
-
-        self.channel.stream(self._collected(stream, parts(), refused))
-
-    def _collected(self, stream: int, parts: Iterator[bytes], refused: dict[str, str]) -> Iterator[bytes]:
-        for frame in self._with_end(stream, parts, self.settings.agent):
-            yield frame if frame[4] == DATA else control(REPLY, stream, refused=refused)
+        parts = artefacts.collected(self.settings.writable[0], request["artefacts"], refused)
+        self.channel.stream(self._with_end(stream, parts, self.settings.agent, refused=refused))
 
     def _op_snapshot(self, stream: int, _request: dict[str, Any], _body: bytes) -> None:
         """Kills what runs, then sends the tar of all writable trees, each under its own path."""
@@ -306,7 +296,7 @@ class Steward:
                 root = os.open(tree, files._DIR)
                 try:
                     for entry in trees.snapshot_entries(root, tree.strip("/")):
-                        yield from trees.packed(root, entry, True)
+                        yield from trees.packed(entry, True)
                 finally:
                     os.close(root)
             yield trees.END
@@ -314,25 +304,15 @@ class Steward:
         self.channel.stream(self._with_end(stream, parts(), self.settings.agent))
 
     def _op_unpack(self, stream: int, request: dict[str, Any], body: bytes) -> None:
-        with acting_as(self.uid_of(request["user"])):
-            root = trees.open_tree(request["to"], make=True)
-            try:
-                trees.Unpacker(root, any_links=False, exact=False).run(body)
-            finally:
-                os.close(root)
-        self._reply(stream)
+        parts = trees.unpacked(request["to"], body, make=True, any_links=False, exact=False)
+        self.channel.stream(self._with_end(stream, parts, self.uid_of(request["user"])))
 
     def _op_restore(self, stream: int, _request: dict[str, Any], body: bytes) -> None:
         """Brings a snapshot back into the writable trees, by `tar` where the image has one, for it is faster."""
         if trees.unpack_by_tar(self, body, lambda error: self._restored(stream, error)):
             return
-        with acting_as(self.settings.agent):
-            root = trees.open_tree("/")
-            try:
-                trees.Unpacker(root, any_links=True, exact=True).run(body)
-            finally:
-                os.close(root)
-        self._reply(stream)
+        parts = trees.unpacked("/", body, make=False, any_links=True, exact=True)
+        self.channel.stream(self._with_end(stream, parts, self.settings.agent))
 
     def _restored(self, stream: int, error: str) -> None:
         if error:
@@ -347,6 +327,27 @@ class Steward:
             left.append("a zygote without its modules")
         self._lease_over_at = self._life_over_at
         self._reply(stream, left=left, **self.facts())
+
+
+def _gathered(parts: Iterator[bytes]) -> tuple[bytes, bool]:
+    """What comes of `parts` in a moment, at most a frame full, and whether that was all."""
+    until = time.monotonic() + GATHER_S
+    data = bytearray()
+    while len(data) < CHUNK and time.monotonic() < until:
+        part = next(parts, None)
+        if part is None:
+            return bytes(data), True
+        data += part
+    return bytes(data), False
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    """An error as it is answered."""
+    name = next((kind.__name__ for kind in _ERRORS if isinstance(error, kind)), "")
+    text = str(getattr(error, "strerror", None) or error)
+    if not name:
+        text = f"the steward failed at this: {type(error).__name__}: {text}"
+    return {"type": name, "errno": getattr(error, "errno", None), "text": text[:ERROR_CHARACTERS]}
 
 
 def main(argument: str) -> None:

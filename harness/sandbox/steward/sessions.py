@@ -46,6 +46,14 @@ class Call(NamedTuple):
     limit: int
 
 
+class Waiting(NamedTuple):
+    """A call, and what will be written for it."""
+
+    call: Call
+    token: str
+    text: bytes
+
+
 class Session:
     """One persistent interpreter. Subclasses say how it starts and how a command is written to it."""
 
@@ -53,7 +61,7 @@ class Session:
 
     def __init__(self, steward: Steward) -> None:
         self._steward = steward
-        self._queue: deque[Call] = deque()
+        self._queue: deque[Waiting] = deque()
         self._call: Call | None = None
         self._token = ""
         self._began = 0.0
@@ -77,21 +85,22 @@ class Session:
     # one command after the other
 
     def run(self, call: Call) -> None:
-        """Runs the command, after those that came before it."""
-        self._queue.append(call)
+        """Runs the command, after those that came before it. Raises ValueError for one that cannot be written."""
+        token = secrets.token_hex(8)
+        self._queue.append(Waiting(call, token, self._encode(call, token)))
         self._next()
 
     def give_up(self, stream: int) -> None:
         """The host no longer waits for this command."""
         if self._call is not None and self._call.stream == stream:
             self._time_is_up()
-        self._queue = deque(call for call in self._queue if call.stream != stream)
+        self._queue = deque(waiting for waiting in self._queue if waiting.call.stream != stream)
 
     def _next(self) -> None:
         if self._call is not None or not self._queue or self._killing:
             return
-        call = self._call = self._queue.popleft()
-        self._token = secrets.token_hex(8)
+        call, self._token, text = self._queue.popleft()
+        self._call = call
         self._began = time.monotonic()
         self._oom_before = self._steward.oom.value()
         self._timed_out = False
@@ -106,7 +115,7 @@ class Session:
             between, stream.ring = stream.ring.kept(), self._steward.ring(call.limit)
             stream.ring.add(between)
         self._timer = self._steward.loop.after(call.timeout_s, self._time_is_up)
-        self._commands.write(self._encode(call, self._token))
+        self._commands.write(text)
 
     def _open(self) -> None:
         """Makes the pipes and the process. Raises NotStarted."""

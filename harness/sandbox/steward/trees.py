@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import processes
-from .files import _DIR, PART, memory_file, open_below, split, walk, write_all
+from .files import _DIR, PART, memory_file, split, walk, write_all
 from .rights import environment
 
 if TYPE_CHECKING:
     from .main import Steward
 
-MAX_ENTRIES = 200_000
+MAX_NESTED = 256
+"""Folders in folders; each on the way down is held open."""
+LATEST = 2**33
+"""Seconds from 1970, either way: times beyond are brought here, for not everything can set them."""
 END = b"\0" * 1024
 
 
@@ -31,68 +34,80 @@ class Entry(NamedTuple):
     """One member to pack: its name in the archive, where it lies, and its status."""
 
     name: str
-    parts: list[str]
+    depth: int
+    """Components below the root of the listing."""
+    folder: int
+    """A descriptor of the folder it lies in, open until the next entry is asked for."""
+    base: str
+    """Its name in there."""
     status: os.stat_result
     link: str
 
 
-class Refused(Exception):
-    """Why an artefact is not taken."""
-
-
-def kind_of(mode: int) -> str:
-    """The kind of a file in words."""
-    for test, word in (
-        (stat.S_ISLNK, "a link"),
-        (stat.S_ISDIR, "a folder"),
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a device"),
-        (stat.S_ISBLK, "a device"),
-    ):
-        if test(mode):
-            return word
-    return "a file"
-
-
 def listing(root: int, parts: list[str], name: str) -> Iterator[Entry]:
     """The entry `parts` below `root` and all below it, sorted, folders before what they hold."""
-    folder = walk(root, parts[:-1]) if parts else os.dup(root)
+    folder = walk(root, parts[:-1])
     try:
-        last = parts[-1] if parts else "."
-        status = os.stat(last, dir_fd=folder, follow_symlinks=False)
-        link = os.readlink(last, dir_fd=folder) if stat.S_ISLNK(status.st_mode) else ""
+        top = _entry(folder, parts[-1] if parts else ".", name, len(parts))
+        yield top
+        if stat.S_ISDIR(top.status.st_mode):
+            yield from _below(os.open(top.base, _DIR, dir_fd=folder), name, len(parts))
     finally:
         os.close(folder)
-    yield Entry(name, parts, status, link)
-    if stat.S_ISDIR(status.st_mode):
-        yield from _below(root, parts, name)
 
 
-def _below(root: int, parts: list[str], name: str) -> Iterator[Entry]:
-    """Depth first without recursion: a tree may be deeper than Python's stack."""
-    waiting = [(parts, name)]
-    while waiting:
-        at, prefix = waiting.pop()
-        folder = walk(root, at)
-        try:
-            names = sorted(os.listdir(folder))
-            found = []
-            for entry in names:
-                status = os.stat(entry, dir_fd=folder, follow_symlinks=False)
-                link = os.readlink(entry, dir_fd=folder) if stat.S_ISLNK(status.st_mode) else ""
-                found.append(Entry(prefix + "/" + entry if prefix else entry, [*at, entry], status, link))
-        finally:
-            os.close(folder)
-        yield from found
-        waiting += [(e.parts, e.name) for e in reversed(found) if stat.S_ISDIR(e.status.st_mode)]
+def _entry(folder: int, base: str, name: str, depth: int) -> Entry:
+    status = os.stat(base, dir_fd=folder, follow_symlinks=False)
+    link = os.readlink(base, dir_fd=folder) if stat.S_ISLNK(status.st_mode) else ""
+    return Entry(name, depth, folder, base, status, link)
+
+
+class _Folder(NamedTuple):
+    fd: int
+    name: str
+    left: list[str]
+    """The folders in it that are still to be listed, the next one last."""
+
+
+def _below(fd: int, name: str, depth: int) -> Iterator[Entry]:
+    """All below an open folder, which is closed in the end; each folder is opened once, from the one that holds it."""
+    way = [_Folder(fd, name, [])]
+    try:
+        yield from _inside(way[-1], depth + 1)
+        while way:
+            here = way[-1]
+            if not here.left:
+                os.close(way.pop().fd)
+                continue
+            if len(way) >= MAX_NESTED:
+                raise OSError(errno.ENAMETOOLONG, f"folders are nested more than {MAX_NESTED} deep")
+            base = here.left.pop()
+            inner = os.open(base, _DIR, dir_fd=here.fd)
+            way.append(_Folder(inner, _joined(here.name, base), []))
+            yield from _inside(way[-1], depth + len(way))
+    finally:
+        for folder in way:
+            os.close(folder.fd)
+
+
+def _inside(folder: _Folder, depth: int) -> Iterator[Entry]:
+    for base in sorted(os.listdir(folder.fd)):
+        entry = _entry(folder.fd, base, _joined(folder.name, base), depth)
+        if stat.S_ISDIR(entry.status.st_mode):
+            folder.left.append(base)
+        yield entry
+    folder.left.reverse()
+
+
+def _joined(folder: str, base: str) -> str:
+    return f"{folder}/{base}" if folder else base
 
 
 def header(entry: Entry, exact: bool) -> bytes:
     """The tar header of an entry; without `exact` only whether it may be executed is kept of its mode and owner."""
     info = tarfile.TarInfo(entry.name)
     mode = entry.status.st_mode
-    info.mtime = int(entry.status.st_mtime)
+    info.mtime = max(-LATEST, min(int(entry.status.st_mtime), LATEST))
     if stat.S_ISLNK(mode):
         info.type, info.linkname = tarfile.SYMTYPE, entry.link
     elif stat.S_ISDIR(mode):
@@ -106,14 +121,15 @@ def header(entry: Entry, exact: bool) -> bytes:
     return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
-def packed(root: int, entry: Entry, exact: bool) -> Iterator[bytes]:
-    """Header, content and padding of one entry."""
-    yield header(entry, exact)
+def packed(entry: Entry, exact: bool) -> Iterator[bytes]:
+    """Header, content and padding of one entry. Raises OSError before the header, if the file cannot be opened."""
     if not stat.S_ISREG(entry.status.st_mode):
+        yield header(entry, exact)
         return
     left = entry.status.st_size
-    fd = _open_own(root, entry)
+    fd = _open_own(entry)
     try:
+        yield header(entry, exact)
         while left > 0:
             data = os.read(fd, min(PART, left))
             if not data:
@@ -126,70 +142,30 @@ def packed(root: int, entry: Entry, exact: bool) -> Iterator[bytes]:
         yield b"\0" * (512 - entry.status.st_size % 512)
 
 
-def _open_own(root: int, entry: Entry) -> int:
+def open_entry(entry: Entry) -> int:
+    """Opens a file for reading, following nothing."""
+    return os.open(entry.base, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=entry.folder)
+
+
+def _open_own(entry: Entry) -> int:
     """Opens a file for reading; one that its owner locked away from itself is read all the same."""
     try:
-        return open_below(root, entry.parts, os.O_RDONLY)
+        return open_entry(entry)
     except PermissionError:
         if entry.status.st_uid != os.geteuid():
             raise
-    folder = walk(root, entry.parts[:-1])
-    try:
-        os.chmod(entry.parts[-1], 0o400, dir_fd=folder)
-        fd = open_below(root, entry.parts, os.O_RDONLY)
-        os.fchmod(fd, stat.S_IMODE(entry.status.st_mode))
-        return fd
-    finally:
-        os.close(folder)
+    os.chmod(entry.base, 0o400, dir_fd=entry.folder)
+    fd = open_entry(entry)
+    os.fchmod(fd, stat.S_IMODE(entry.status.st_mode))
+    return fd
 
 
 def snapshot_entries(root: int, prefix: str) -> Iterator[Entry]:
     """What a snapshot keeps of one tree: files, folders and links below it. The tree itself belongs to the sandbox."""
     for entry in listing(root, [], prefix):
         mode = entry.status.st_mode
-        if entry.parts and (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+        if entry.depth and (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
             yield entry
-
-
-def artefact_entries(root: int, parts: list[str], tree: bool, links: bool, max_bytes: int) -> list[Entry]:
-    """All entries of one artefact, or Refused with the reason."""
-    name = "/".join(parts)
-    try:
-        entries = []
-        total = 0
-        for entry in listing(root, parts, name):
-            mode = entry.status.st_mode
-            at_top = len(entry.parts) == len(parts)
-            if stat.S_ISLNK(mode):
-                _check_link(entry, links, at_top)
-            elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise Refused(f"{entry.name} is {kind_of(mode)}")
-            elif at_top and stat.S_ISDIR(mode) != tree:
-                raise Refused(f"{name} is {kind_of(mode)}, {'a folder' if tree else 'a file'} was declared")
-            total += entry.status.st_size if stat.S_ISREG(mode) else 0
-            if total > max_bytes:
-                raise Refused(f"too large: more than {max_bytes >> 20} MiB")
-            entries.append(entry)
-            if len(entries) > MAX_ENTRIES:
-                raise Refused(f"too many entries: more than {MAX_ENTRIES}")
-            if stat.S_ISREG(mode):
-                os.close(open_below(root, entry.parts, os.O_RDONLY))
-        return entries
-    except FileNotFoundError:
-        raise Refused("missing") from None
-    except PermissionError as error:
-        raise Refused(f"not readable: {error.strerror}") from None
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise Refused("a folder on its path is a link or a file") from None
-        raise Refused(str(error.strerror)) from None
-
-
-def _check_link(entry: Entry, links: bool, at_top: bool) -> None:
-    if not links or at_top:
-        raise Refused(f"{entry.name} is a link")
-    if escapes(entry.parts[:-1], entry.link):
-        raise Refused(f"{entry.name} is a link that leads out of /workspace")
 
 
 def escapes(folder: list[str], target: str) -> bool:
@@ -217,19 +193,21 @@ class Unpacker:
         self._folders: dict[tuple[str, ...], int] = {}
         self._modes: list[tuple[list[str], int, int]] = []
 
-    def run(self, archive: bytes) -> None:
-        """Raises ValueError for a bad archive or member, OSError when the tree is full or not writable."""
+    def run(self, archive: bytes) -> Iterator[None]:
+        """Stops after each member, so that other things can be done meanwhile.
+
+        Raises ValueError for a bad archive or member, OSError when the tree is full or not writable.
+        """
         try:
             with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
                 for member in tar:
                     self._member(tar, member)
+                    yield
             for parts, mode, mtime in reversed(self._modes):
-                fd = walk(self._root, parts)
-                try:
-                    os.fchmod(fd, mode)
-                    os.utime(fd, (mtime, mtime))
-                finally:
-                    os.close(fd)
+                fd = self._folder(parts)
+                os.fchmod(fd, mode)
+                os.utime(fd, (mtime, mtime))
+                yield
         except tarfile.TarError as error:
             raise ValueError(f"not a tar archive: {error}") from None
         finally:
@@ -237,12 +215,20 @@ class Unpacker:
                 os.close(fd)
 
     def _folder(self, parts: list[str]) -> int:
+        """An open folder, made if it is not there: found from the one that holds it, where that was used lately."""
         key = tuple(parts)
-        if key not in self._folders:
+        fd = self._folders.pop(key, None)
+        if fd is None:
+            above = self._folders.pop(key[:-1], None) if key else None
+            if above is not None:
+                self._folders[key[:-1]] = above
+                fd = walk(above, parts[-1:], make=True)
+            else:
+                fd = walk(self._root, parts, make=True)
             if len(self._folders) > 100:
                 os.close(self._folders.pop(next(iter(self._folders))))
-            self._folders[key] = walk(self._root, parts, make=True)
-        return self._folders[key]
+        self._folders[key] = fd
+        return fd
 
     def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         if member.name.startswith("/"):
@@ -288,6 +274,16 @@ class Unpacker:
         except FileExistsError:
             os.unlink(name, dir_fd=folder)
             return make() or -1
+
+
+def unpacked(to: str, archive: bytes, make: bool, any_links: bool, exact: bool) -> Iterator[bytes]:
+    """Brings an archive into a folder; an empty piece after each member. Raises as `Unpacker.run`."""
+    root = open_tree(to, make)
+    try:
+        for _ in Unpacker(root, any_links, exact).run(archive):
+            yield b""
+    finally:
+        os.close(root)
 
 
 def unpack_by_tar(steward: Steward, archive: bytes, done: Callable[[str], None]) -> bool:

@@ -63,17 +63,26 @@ def measured(
             except sqlite3.Error as error:
                 return {"error": f"{statement[:80]}: {error}"}
         grown = pages(database) - before
-        database.execute("ANALYZE")
-        counter = Counter(database)
-        found: dict[str, list[int]] = {}
-        for query in queries:
-            runs = [bound(database, query["parameters"], point) for point in points]
-            database.execute("BEGIN")
-            found[query["name"]] = [counter.steps(query["sql"], values) for values in runs]
-            database.execute("ROLLBACK")
-        return {"pages": grown, "steps": found}
+        try:
+            return {"pages": grown, "steps": counted(database, queries, points)}
+        except sqlite3.Error as error:
+            # an index on an expression can fail where it must be kept up
+            return {"error": f"the workload fails with these indexes: {error}"}
     finally:
         database.close()
+
+
+def counted(database: sqlite3.Connection, queries: list[dict[str, Any]], points: list[float]) -> dict[str, list[int]]:
+    """Steps of every query at every point."""
+    database.execute("ANALYZE")
+    counter = Counter(database)
+    found: dict[str, list[int]] = {}
+    for query in queries:
+        runs = [bound(database, query["parameters"], point) for point in points]
+        database.execute("BEGIN")
+        found[query["name"]] = [counter.steps(query["sql"], values) for values in runs]
+        database.execute("ROLLBACK")
+    return found
 
 
 def compared(payload: dict[str, Any], fill: Callable[..., None]) -> dict[str, Any]:

@@ -15,7 +15,11 @@ from metier.harness.policy.human import HumanPolicy, Keyboard
 
 SPECS = tuple(ToolSpec(name=name, description="", parameters={}) for name in ("shell", "edit", "python", "submit"))
 BRIEF = (Message(role=Role.USER, text="brief"),)
-SOON = Deadline.after(60, limit="test_s", set_by="test")
+
+
+def soon() -> Deadline:
+    """Counted from now: the modules of a whole run are read long before their tests."""
+    return Deadline.after(60, limit="test_s", set_by="test")
 
 
 def person(fd: int) -> HumanPolicy:
@@ -26,7 +30,7 @@ def person(fd: int) -> HumanPolicy:
 
 async def calls(fd: int, count: int) -> list[ToolCall]:
     policy = person(fd)
-    return [(await policy.act(BRIEF, SPECS, deadline=SOON)).calls[0] for _ in range(count)]
+    return [(await policy.act(BRIEF, SPECS, deadline=soon())).calls[0] for _ in range(count)]
 
 
 def typed(text: str) -> int:
@@ -76,13 +80,13 @@ async def test_a_terminal_that_goes_away_has_ended() -> None:
 async def test_waiting_for_a_person_can_be_cancelled_and_loses_no_word() -> None:
     read, write = os.pipe()
     policy = person(read)
-    waiting = asyncio.create_task(policy.act(BRIEF, SPECS, deadline=SOON))
+    waiting = asyncio.create_task(policy.act(BRIEF, SPECS, deadline=soon()))
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert waiting.cancelled()
     os.write(write, b"whole\n")
-    turn = await policy.act(BRIEF, SPECS, deadline=SOON)
+    turn = await policy.act(BRIEF, SPECS, deadline=soon())
     assert turn.calls[0].arguments == {"command": "whole"}
     for fd in (read, write):
         os.close(fd)

@@ -21,7 +21,11 @@ from metier.harness.sandbox.pool import Launched, StewardBackend
 from metier.harness.sandbox.snapshots import SnapshotStore
 
 SPEC = SandboxSpec(image="none", memory_mb=64, writable_mb={"/workspace": 16})
-SOON = Deadline.after(60, limit="test_s", set_by="test")
+
+
+def soon() -> Deadline:
+    """Counted from now: the modules of a whole run are read long before their tests."""
+    return Deadline.after(60, limit="test_s", set_by="test")
 
 
 class NeverUp(StewardBackend):
@@ -51,7 +55,7 @@ class NeverUp(StewardBackend):
 
 async def test_closing_a_backend_cuts_off_what_is_being_launched_and_waits_for_it(tmp_path: Path) -> None:
     async with NeverUp(tmp_path) as backend:
-        waiting = [asyncio.create_task(backend.acquire(SPEC, deadline=SOON)) for _ in range(2)]
+        waiting = [asyncio.create_task(backend.acquire(SPEC, deadline=soon())) for _ in range(2)]
         await asyncio.sleep(0.01)
     assert (backend.begun, backend.cleared) == (2, 2)
     for each in await asyncio.gather(*waiting, return_exceptions=True):

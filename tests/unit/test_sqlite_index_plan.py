@@ -136,6 +136,17 @@ def test_counts_repeat_and_an_error_of_a_plan_is_told() -> None:
     assert (verdict.reward, verdict.passed) == (0.0, False)
 
 
+def test_an_index_on_which_the_workload_fails_is_the_plans_fault() -> None:
+    instance = made(1, 3)
+    truth: Any = instance.truth
+    table = truth["tables"][0]
+    # only a row beyond those that are there already makes it overflow
+    trap = f"CREATE INDEX h ON {table['name']} (abs(-9223372036854775807 - (id > {table['rows']})))"
+    found = measured(instance, {"none": [], "reference": truth["reference"], "trap": [trap]})
+    assert "the workload fails with these indexes: integer overflow" in found["trap"].error
+    assert grading.judge({**found, "plan": found["trap"]}, grading.queries_of(truth), 10**6).reward == 0.0
+
+
 def test_the_score_pays_for_orders_of_magnitude() -> None:
     assert grading.score(1e6, 1e4, 1e6) == 0.0
     assert grading.score(1e6, 1e4, 1e5) == pytest.approx(0.5)

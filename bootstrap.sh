@@ -2,14 +2,15 @@
 # Sets this machine up for `make test` and `make demo`: apt packages, virtual environment, Docker engine.
 # Run it as often as you like: what is there already is left alone. As root it does all by itself; as anybody else it
 # says what root has to install. Choices by environment: METIER_VENV (default .venv; never another checkout's), METIER_HOME
-# (caches and logs).
+# (caches and logs), METIER_APT_EXTRA (more apt packages).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly venv=${METIER_VENV:-.venv}
 readonly cache=${METIER_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/metier}
 readonly lock=requirements/ci.lock
-readonly packages=(bubblewrap ca-certificates containerd docker.io iptables libjemalloc2 mmdebstrap runc util-linux)
+read -ra extra <<<"${METIER_APT_EXTRA:-}"
+readonly packages=(bubblewrap ca-certificates containerd docker.io iptables libjemalloc2 mmdebstrap runc util-linux "${extra[@]}")
 readonly engine_wait_s=60
 
 say() { printf '[setup %s/5] %s\n' "$1" "$2"; }

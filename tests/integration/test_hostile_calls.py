@@ -17,16 +17,7 @@ from metier.harness.tools import SPECS
 from metier.harness.tools.door import TEXT_BYTES
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fixtures"))
-from hostile import Drawn, calls, check_answer  # pyright: ignore[reportMissingImports]  # found by the line above
-
-REGISTRY = """\
-- id: test/HostileReal-v0
-  entry_point: metier.harness.testing.echo.family:Echo
-  summary: Every tool there is, for as long as one likes
-  image: terminal-python
-  tools: [shell, read_file, edit, python, view]
-  limits: {steps: 1000000, agent_s: 10000}
-"""
+from hostile import REGISTRY, Drawn, calls, check_answer  # pyright: ignore[reportMissingImports]  # found by the line above
 
 pytestmark = pytest.mark.docker
 
@@ -34,7 +25,7 @@ pytestmark = pytest.mark.docker
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     path = tmp_path_factory.mktemp("registry") / "registry.yaml"
-    path.write_text(REGISTRY)
+    path.write_text(REGISTRY.format(env_id="test/HostileReal-v0", agent_s=10000))
     metier.register_environments(path)
     made = gymnasium.make("test/HostileReal-v0", backend="docker").unwrapped
     made.reset(seed=1)

@@ -88,12 +88,15 @@ def test_no_room_for_the_steward_of_an_environment(disk: Path) -> None:
     check(words, "the steward's code", left, disk)
 
 
-@pytest.mark.parametrize("backend", ["docker", "bubblewrap"])
-async def test_no_room_for_the_steward_of_a_command(disk: Path, backend: str) -> None:
-    command = ("play", "finance/CovenantTest-v0", "--policy", "oracle", "--backend", backend)
-    code, words, left = on_small_disk(disk, FULL, CLI, *command)
-    check(words, "the steward's code", left, disk)
+def refuses_to_play(disk: Path, filled: str, env_id: str, backend: str, *, no_room_for: str) -> None:
+    code, words, left = on_small_disk(disk, filled, CLI, "play", env_id, "--policy", "oracle", "--backend", backend)
+    check(words, no_room_for, left, disk)
     assert code == 1
+
+
+@pytest.mark.parametrize("backend", ["docker", "bubblewrap"])
+def test_no_room_for_the_steward_of_a_command(disk: Path, backend: str) -> None:
+    refuses_to_play(disk, FULL, "finance/CovenantTest-v0", backend, no_room_for="the steward's code")
 
 
 @pytest.mark.docker
@@ -102,21 +105,14 @@ async def test_no_room_for_a_snapshot(disk: Path) -> None:
     if not await engine_has("db"):
         pytest.skip("takes a Docker engine, and: metier images build db")
     steward_folder(disk / "home")
-    code, words, left = on_small_disk(
-        disk, "1536k", CLI, "play", "terminal/SqliteIndexPlan-v0", "--policy", "oracle", "--backend", "docker"
-    )
-    check(words, "a snapshot of", left, disk)
-    assert code == 1
+    refuses_to_play(disk, "1536k", "terminal/SqliteIndexPlan-v0", "docker", no_room_for="a snapshot of")
 
 
 @pytest.mark.docker
 async def test_no_room_for_an_images_files(disk: Path) -> None:
     if not await engine_has("terminal-python"):
         pytest.skip("takes a Docker engine, and: metier images build terminal-python")
-    command = ("play", "finance/CovenantTest-v0", "--policy", "oracle", "--backend", "bubblewrap")
-    code, words, left = on_small_disk(disk, "512k", CLI, *command)
-    check(words, "image terminal-python", left, disk)
-    assert code == 1
+    refuses_to_play(disk, "512k", "finance/CovenantTest-v0", "bubblewrap", no_room_for="image terminal-python")
 
 
 def test_images_are_listed_all_the_same(disk: Path) -> None:

@@ -37,22 +37,13 @@ from metier.harness.tools.door import CALL_BYTES, CONTENT_BYTES, PATH_BYTES, TEX
 from metier.harness.tools.truncate import TEXT_LIMIT_BYTES, valid_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fixtures"))
-from hostile import Drawn, arguments, calls, check_answer, text, value  # pyright: ignore[reportMissingImports]  # found by the line above
-
-REGISTRY = """\
-- id: test/Hostile-v0
-  entry_point: metier.harness.testing.echo.family:Echo
-  summary: Every tool there is, for as long as one likes
-  image: terminal-python
-  tools: [shell, read_file, edit, python, view]
-  limits: {steps: 1000000, agent_s: 100000}
-"""
+from hostile import REGISTRY, Drawn, arguments, calls, check_answer, text, value  # pyright: ignore[reportMissingImports]  # found by the line above
 
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     path = tmp_path_factory.mktemp("registry") / "registry.yaml"
-    path.write_text(REGISTRY)
+    path.write_text(REGISTRY.format(env_id="test/Hostile-v0", agent_s=100000))
     metier.register_environments(path)
     made = gymnasium.make("test/Hostile-v0", backend="fake", render_mode="rgb_array").unwrapped
     made.reset(seed=1)

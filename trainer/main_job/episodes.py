@@ -32,10 +32,10 @@ class Episodes:
         """The oracle's episode of one seed."""
         return self._payload(line, seed, {"name": "oracle"})
 
-    def sampled(self, line: TaskLine, seed: int, sample: int, *, temperature: float) -> Payload:
+    def sampled(self, line: TaskLine, seed: int, sample: int) -> Payload:
         """One of the model's episodes; the samples of a seed are a group."""
         group = f"{line.id}#{seed}.{line.level}"
-        settings = self._engine | {"temperature": temperature, "group": group}
+        settings = self._engine | {"temperature": self._plan.grpo.temperature, "group": group}
         return self._payload(line, seed, {"name": "engine", "settings": settings}) | {"sample": sample}
 
     def _payload(self, line: TaskLine, seed: int, policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,19 +69,13 @@ class Episodes:
                 label=what,
             )
 
-    async def evaluate(
-        self, what: str, episodes: int, *, temperature: float
-    ) -> tuple[dict[str, Rate], list[EpisodeResult]]:
-        """Pass rates on the held-out seeds, for each environment, at a temperature (0: greedy).
+    async def evaluate(self, what: str, episodes: int) -> tuple[dict[str, Rate], list[EpisodeResult]]:
+        """Pass rates on the held-out seeds, for each environment, of the policy as GRPO trains it (sampled).
 
         What a failure of ours left ungraded is run again: a seed that drops out on a busy machine would bias the rate.
         """
         first = self._plan.seeds.held_out
-        payloads = [
-            self.sampled(line, seed, 0, temperature=temperature)
-            for seed in range(first, first + episodes)
-            for line in self._plan.tasks
-        ]
+        payloads = [self.sampled(line, seed, 0) for seed in range(first, first + episodes) for line in self._plan.tasks]
         results = await self.run(what, payloads)
         for _ in range(_RERUNS):
             missing = [at for at, result in enumerate(results) if not result.outcome.graded]

@@ -126,22 +126,13 @@ class _Job:
     ) -> None:
         with self.timed("evaluation"):
             self._narrator.phase(f"Evaluation on held-out seeds: {name}")
-            temperature = self._plan.grpo.temperature
-            rates, sampled = await self._episodes.evaluate(f"{name}, sampled", episodes, temperature=temperature)
-            greedy, results = await self._episodes.evaluate(f"{name}, greedy", episodes, temperature=0.0)
-            stage = Stage(
-                name=name,
-                rates=rates,
-                greedy=greedy,
-                train_s=train_s,
-                train_tokens=train_tokens,
-                grpo_step=grpo_step,
-            )
+            rates, results = await self._episodes.evaluate(name, episodes)
+            stage = Stage(name=name, rates=rates, train_s=train_s, train_tokens=train_tokens, grpo_step=grpo_step)
             self._report.stages.append(stage)
-            self._keep(f"evaluation-{len(self._report.stages)}", [*sampled, *results])
+            self._keep(f"evaluation-{len(self._report.stages)}", results)
             for env_id, rate in rates.items():
-                self._narrator.say(f"  {env_id:32} {rate}, greedy {greedy[env_id]}")
-            self._narrator.say(f"  {'all':32} {stage.total}, greedy {stage.total_greedy}")
+                self._narrator.say(f"  {env_id:32} {rate}")
+            self._narrator.say(f"  {'all':32} {stage.total}")
 
     def _keep(self, name: str, results: Sequence[EpisodeResult]) -> None:
         """Episodes as JSON lines, to be looked at."""
@@ -229,9 +220,7 @@ class _Job:
                 lines.append((self._plan.tasks[seed % len(self._plan.tasks)], seed))
                 seed += 1
             yield [
-                self._episodes.sampled(line, number, sample, temperature=plan.temperature)
-                for line, number in lines
-                for sample in range(plan.samples)
+                self._episodes.sampled(line, number, sample) for line, number in lines for sample in range(plan.samples)
             ]
 
     async def _collect(self, payloads: Sequence[Payload]) -> list[Trajectory]:

@@ -38,10 +38,10 @@ class Seeds(_Part):
 
 
 class Evaluation(_Part):
-    """How the model is evaluated on held-out seeds: sampled, as the policy that GRPO trains, and greedily beside it."""
+    """How the model is evaluated on held-out seeds: sampled, as the policy that GRPO trains."""
 
     episodes: Positive
-    """Of each environment, sampled as often as greedy."""
+    """Of each environment."""
     base_episodes: Positive
     """Of each environment, for the untrained model."""
 

@@ -18,8 +18,6 @@ class Stage:
     name: str
     rates: Mapping[str, Rate]
     """Environment → pass rate on the held-out seeds, of the policy as GRPO trains it (sampled)."""
-    greedy: Mapping[str, Rate]
-    """The same, decoded greedily."""
     train_s: float
     """Wall seconds of training (generation included) that led to this model, after the base model."""
     train_tokens: int
@@ -28,21 +26,12 @@ class Stage:
     @property
     def total(self) -> Rate:
         """All environments together."""
-        return _total(self.rates)
-
-    @property
-    def total_greedy(self) -> Rate:
-        """All environments together, decoded greedily."""
-        return _total(self.greedy)
-
-
-def _total(by_env: Mapping[str, Rate]) -> Rate:
-    rates = by_env.values()
-    return Rate(
-        passed=sum(rate.passed for rate in rates),
-        valid=sum(rate.valid for rate in rates),
-        requested=sum(rate.requested for rate in rates),
-    )
+        rates = self.rates.values()
+        return Rate(
+            passed=sum(rate.passed for rate in rates),
+            valid=sum(rate.valid for rate in rates),
+            requested=sum(rate.requested for rate in rates),
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,12 +55,12 @@ class Report:
         names = sorted({name for stage in self.stages for name in stage.rates})
         short = [name.partition("/")[2].rpartition("-v")[0] for name in names]
         lines = [
-            f"| held-out pass rate, sampled | all | {' | '.join(short)} | all, greedy | training s | trained tokens |",
-            f"|---|---|{'---|' * len(names)}---|---|---|",
+            f"| held-out pass rate, sampled | all | {' | '.join(short)} | training s | trained tokens |",
+            f"|---|---|{'---|' * len(names)}---|---|",
         ]
         for stage in self.stages:
             cells = [str(stage.rates[name]) if name in stage.rates else "–" for name in names]
-            cells += [str(stage.total_greedy), f"{stage.train_s:.0f}", str(stage.train_tokens)]
+            cells += [f"{stage.train_s:.0f}", str(stage.train_tokens)]
             lines.append(f"| {stage.name} | **{stage.total}** | {' | '.join(cells)} |")
         return "\n".join(lines)
 
@@ -82,13 +71,11 @@ class Report:
         said = {"above": "apart: it rose", "below": "apart: it FELL", "not apart from": "OVERLAPPING: nothing is shown"}
         apart = said[_place(after, before)]
         words = [f"GRPO moved the held-out pass rate from {before} to {after}: the 95% intervals are {apart}."]
-        words.append(f"Decoded greedily: from {warm.total_greedy} to {trained.total_greedy}.")
         control = [stage for stage in self.stages if stage.name.startswith("SFT only")]
         if control:
             other = control[0].total
             words.append(
-                f"SFT alone with equal compute reached {other} (greedy {control[0].total_greedy}): "
-                f"its interval is {_place(other, after)} GRPO's."
+                f"SFT alone with equal compute reached {other}: its interval is {_place(other, after)} GRPO's."
             )
         return " ".join(words)
 
@@ -145,10 +132,7 @@ def _rates(axes: Any, stages: Sequence[Stage]) -> None:
         rate, (low, high) = stage.total.rate, stage.total.interval
         axes.bar(place, rate, color=colours[place % len(colours)], width=0.6)
         axes.errorbar(place, rate, yerr=[[rate - low], [high - rate]], color="black", capsize=5)
-        axes.plot(place + 0.2, stage.total_greedy.rate, "D", color="black", markerfacecolor="white")
         axes.text(place, min(high + 0.02, 0.97), f"{100 * rate:.0f}%", ha="center")
     names = [stage.name.replace(", ", ",\n") + f"\nn={stage.total.valid}" for stage in stages]
     axes.set_xticks(range(len(stages)), names, fontsize=8)
-    axes.plot([], [], "D", color="black", markerfacecolor="white", label="greedy")
-    axes.legend(loc="upper left", frameon=False)
     axes.set(ylim=(0, 1), ylabel="pass rate, 95% Wilson", title="Held-out seeds (sampled)")

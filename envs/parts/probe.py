@@ -63,7 +63,7 @@ def _answer_of(result: ExecResult, nonce: str) -> tuple[Json, bool]:
         if line.startswith(nonce + " "):
             try:
                 return json.loads(line[len(nonce) + 1 :]), True
-            except ValueError:
+            except (ValueError, RecursionError):  # the agent's program may have printed it, as deep as it likes
                 return None, False
     return None, False
 

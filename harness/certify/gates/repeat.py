@@ -36,7 +36,13 @@ class Condition:
 
 CONDITIONS = (
     Condition(name="in UTC", zone="UTC", times=2),
-    Condition(name="on one core, in Kathmandu", zone="Asia/Kathmandu", one_core=True, oracle_only=True),
+    Condition(
+        name="on one core in 2038, in Kathmandu",
+        zone="Asia/Kathmandu",
+        moment=datetime.datetime(2038, 1, 19, 3, 14, 6, tzinfo=datetime.UTC),
+        one_core=True,
+        oracle_only=True,
+    ),
     Condition(
         name="on 29 February, at Kiritimati",
         zone="Pacific/Kiritimati",
@@ -48,7 +54,13 @@ CONDITIONS = (
         moment=datetime.datetime(2028, 1, 1, 10, 59, 58, tzinfo=datetime.UTC),
         oracle_only=True,
     ),
-    Condition(name="on a busy machine, in Newfoundland", zone="America/St_Johns", busy=True, times=2),
+    Condition(
+        name="on a busy machine, the night the clocks change, in Newfoundland",
+        zone="America/St_Johns",
+        moment=datetime.datetime(2028, 3, 12, 5, 29, 58, tzinfo=datetime.UTC),
+        busy=True,
+        times=2,
+    ),
 )
 
 

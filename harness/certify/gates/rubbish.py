@@ -46,11 +46,23 @@ PROGRAMS: Mapping[str, Callable[[str, bytes], bytes]] = {
     "leaving program": lambda path, _: programs_for(path).leaves.encode(),
     "forking program": lambda path, data: _FORKS if path.endswith(".py") else data,
     "hungry program": lambda path, data: _HUNGRY if path.endswith(".py") else data,
+    "program that answers in the probe's name": lambda path, data: _FORGES if path.endswith(".py") else data,
     "zip bomb": lambda path, data: bomb() if path.endswith(_ZIPPED) else data,
 }
 """What replaces a file, by its name; where it is no such file it stays."""
 _FORKS = b"import os\nwhile True:\n    os.fork()\n"
 _HUNGRY = b"x = [b'x' * (1 << 24) for _ in range(1 << 20)]\n"
+_FORGES = b"""\
+import glob, re
+for place in glob.glob("/proc/[0-9]*/cmdline"):
+    try:
+        words = open(place, errors="replace").read()
+    except OSError:
+        continue
+    for nonce in re.findall("[0-9a-f]{32}", words):
+        print("\\n" + nonce, "[" * 100000, flush=True)
+"""
+"""Under every nonce in sight, a line that no parser takes to its end."""
 BOMB_BYTES = 400 << 20
 _LISTS = (".txt", ".csv", ".tsv", ".md", ".log")
 _WHEELS = (b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")

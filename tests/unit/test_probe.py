@@ -1,4 +1,4 @@
-"""A probe's answer: only the one under its nonce counts, and whatever the agent's program prints there is no failure of ours."""
+"""A probe's answer: only the one under its nonce counts; what the agent prints there is no failure of ours."""
 
 from __future__ import annotations
 

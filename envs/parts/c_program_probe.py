@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from typing import Any
 
 AGENT = 1000
 MOST_PREPROCESSED = 4 << 20
@@ -48,8 +49,8 @@ def drain(pipe, sink, most):
 
 def run(argv, *, trusted, cwd, stdin=b"", seconds, most=MOST_OUTPUT, log=False, environment=None):
     """One process to its end: how it ended, what it wrote, and what Valgrind said."""
-    ids = {} if trusted else {"user": AGENT, "group": AGENT, "extra_groups": []}
-    ours, theirs = os.pipe() if log else (None, None)
+    ids: dict[str, Any] = {} if trusted else {"user": AGENT, "group": AGENT, "extra_groups": []}
+    ours, theirs = os.pipe() if log else (-1, -1)
     argv = [word.replace("{log}", str(theirs)) for word in argv]
     try:
         process = subprocess.Popen(
@@ -75,6 +76,7 @@ def run(argv, *, trusted, cwd, stdin=b"", seconds, most=MOST_OUTPUT, log=False, 
     for reader in readers:
         reader.start()
     late = False
+    assert process.stdin is not None  # it is a pipe
     try:
         process.stdin.write(stdin)
         process.stdin.close()

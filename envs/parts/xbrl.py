@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, cast
 
-from ..core import Sandbox
+from ..core import Json, Sandbox
 from . import xbrl_probe
 from .control import require_tool
 from .probe import run_probe
@@ -73,7 +73,7 @@ async def read_filing(
         VerifierError: Arelle did not end in time, and does not load by itself either.
         SandboxLost: the sandbox is gone.
     """
-    question = {"root": root, "entry": entry, "calculation": calculation}
+    question: dict[str, Json] = {"root": root, "entry": entry, "calculation": calculation}
     probe = await run_probe(sandbox, _SOURCE, question, timeout_s=timeout_s, user="agent", output_kib=16384)
     if probe.failure:
         await require_tool(sandbox, "arelle.api.Session")

@@ -3,6 +3,7 @@
 Runs in a sandbox of the xbrl image; no import of ours, since its source is sent there. Nothing that the files hold
 makes `examine` raise: what is wrong with them is the answer's `failure`.
 """
+# pyright: reportMissingImports=false
 
 import os
 import tempfile

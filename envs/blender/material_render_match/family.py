@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from ...core import Artefact, Check, Family, Instance, Rng, Sandbox, ToolCall, Verdict
+from ...core import Artefact, Check, Family, Instance, Json, Rng, Sandbox, ToolCall, Verdict
 from . import grading, painting
 from .recipes import Recipe, finish
 
@@ -52,7 +52,7 @@ class MaterialRenderMatch(Family):
                 "kind": drawn.kind,
                 "knobs": [_told(knob) for knob in drawn.knobs],
                 "picture_percent": round(grading.PICTURE * 100),
-                "tolerances": sorted({_tolerance(knob) for knob in drawn.knobs}),
+                "tolerances": [*sorted({_tolerance(knob) for knob in drawn.knobs})],
             },
             files={
                 "render.py": own["render.py"],
@@ -201,7 +201,7 @@ def _wrong_graphs(goal: Recipe) -> dict[str, str]:
     }
 
 
-def _told(knob: Mapping[str, Any]) -> dict[str, str]:
+def _told(knob: Mapping[str, Any]) -> dict[str, Json]:
     """How the brief names a knob."""
     if knob["kind"] == "texture":
         return {"node": "", "what": ""}

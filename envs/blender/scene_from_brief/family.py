@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...core import Artefact, Check, Family, Instance, Rng, Sandbox, ToolCall, Verdict
+from ...core import Artefact, Check, Family, Instance, Json, Rng, Sandbox, ToolCall, Verdict
 from ...parts import relations as rules
 from ...parts.polyhedra import PolyMesh, box
 from ...parts.relations import Eye, Relation, Room
@@ -135,7 +135,7 @@ def _shell(room: Room) -> list[dict[str, Any]]:
     ]
 
 
-def _thing(item: Item, layout: Layout, level: int) -> dict[str, str]:
+def _thing(item: Item, layout: Layout, level: int) -> dict[str, Json]:
     model = layout.models[item.model]
     copied = f" (a copy of the library's `{item.model}`)" if item.model != item.name else ""
     size = ""

@@ -136,7 +136,7 @@ def reference(document: str, title: str) -> str:
 
 @cache
 def _template(name: str) -> jinja2.Template:
-    text = (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+    text = (resources.files(__package__ or "") / "assets" / name).read_text(encoding="utf-8")
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from metier.envs.core import HashRng, Instance, instance_rng
-from metier.envs.game.pygame_replay_sync import peer
+from metier.envs.game.pygame_replay_sync.conditions import NUM_PEERS, Script, Told, peers
+from metier.envs.game.pygame_replay_sync.conductor import conduct, read
 from metier.envs.game.pygame_replay_sync.family import NUM_FAULTS, PygameReplaySync
 from metier.envs.game.pygame_replay_sync.faults import FAULTS, NEEDS, Part
-from metier.envs.game.pygame_replay_sync.grading import expected, judge, names_of, scenarios
+from metier.envs.game.pygame_replay_sync.grading import Picture, expected, judge, played
 from metier.envs.game.pygame_replay_sync.sources import draw_game, game_of, simulation
-from metier.envs.game.pygame_replay_sync.trials import trials
-from metier.envs.parts.differential import Library
+from metier.envs.game.pygame_replay_sync.trials import FRAMES, WHOLE, trials
 from metier.envs.registry import render_brief
 
 ENV_ID = "game/PygameReplaySync-v0"
@@ -25,21 +26,18 @@ LEVELS = range(5)
 GAME = draw_game(HashRng(b"game"))
 PLAN = trials(GAME, HashRng(b"hidden"))
 RIGHT = expected(GAME, PLAN)
-WILD = [{"seed": seed, "earlier_matches": seed % 3, "wild": True} for seed in (5, 6, 7)]
+PEERS = peers(PLAN, HashRng(b"peers"))
+NEEDS_PYGAME = {(Part.MOTION, "frame"), *((fault.part, fault.kind) for fault in FAULTS if fault.part is Part.SCREEN)}
 
 
 def made(level: int, seed: int) -> Instance:
     return FAMILY.generate(instance_rng(ENV_ID, {}, seed, level), level)
 
 
-def played(kinds: Mapping[str, str], conditions: list[dict[str, Any]]) -> list[Any]:
-    """What peers with these faults do, here: without drawing, and all under one hash seed."""
-    runs: list[Any] = []
-    for condition in conditions:
-        library = Library(simulation(GAME, kinds))
-        make = library.find(f"{GAME.skin.package}.world:World")
-        runs.append(peer.play(scenarios(GAME, PLAN), names_of(GAME), make, condition, {}))
-    return runs
+def runs(kinds: Mapping[str, str], told: list[Told] = PEERS) -> list[Any]:
+    """What peers with these faults do, here: without drawing, and all under this process's hash seed."""
+    source = simulation(GAME, kinds)
+    return [each.translated(played(GAME, source, each.scripts)) for each in told]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -78,36 +76,21 @@ def test_each_fault_changes_the_simulation_and_no_two_alike() -> None:
 
 
 def test_the_right_simulation_is_the_same_under_all_conditions() -> None:
-    verdict = judge(PLAN, played({}, WILD), RIGHT, [Part.INBOX])
+    verdict = judge(PLAN, runs({}), RIGHT, [Part.INBOX])
     assert verdict.reward == 1.0 and verdict.passed, verdict
 
 
 def test_another_right_way_is_right() -> None:
-    verdict = judge(PLAN, played({"crowd": "fsum", "inbox": "heap"}, WILD), RIGHT, [Part.CROWD])
+    verdict = judge(PLAN, runs({"crowd": "fsum", "inbox": "heap"}), RIGHT, [Part.CROWD])
     assert verdict.reward == 1.0 and verdict.passed, verdict
 
 
 @pytest.mark.parametrize(
     ("part", "kind"),
-    [
-        (Part.INBOX, "arrival"),
-        (Part.INBOX, "number"),
-        (Part.INBOX, "repeats"),
-        (Part.INBOX, "eager"),
-        (Part.CROWD, "join"),
-        (Part.MOTION, "clock"),
-        (Part.LOOT, "join"),
-        (Part.DROPS, "module"),
-        (Part.FIGHTS, "heap"),
-        (Part.COOLDOWN, "clock"),
-        (Part.ROSTER, "join"),
-        (Part.ROSTER, "count"),
-        (Part.BOARD, "join"),
-        (Part.BOARD, "table"),
-    ],
+    [(fault.part, fault.kind) for fault in FAULTS if (fault.part, fault.kind) not in NEEDS_PYGAME],
 )
-def test_a_fault_fails_its_own_trial_and_no_gate(part: Part, kind: str) -> None:
-    verdict = judge(PLAN, played({str(part): kind}, WILD), RIGHT, [part])
+def test_a_fault_fails_its_own_trial_and_no_gate_though_all_peers_have_one_hash_seed(part: Part, kind: str) -> None:
+    verdict = judge(PLAN, runs({str(part): kind}), RIGHT, [part])
     assert verdict.reward == 0.0 and not verdict.passed
     assert all(check.score == 1.0 for check in verdict.checks if check.gate), verdict
     assert next(check for check in verdict.checks if check.name == part).score == 0.0
@@ -136,6 +119,85 @@ def test_a_raise_or_a_missing_tick_is_a_failed_check() -> None:
     runs[1][-1] = runs[1][-1][:-1]
     verdict = judge(PLAN, runs, RIGHT, [Part.INBOX])
     assert verdict.reward == 0.0 and "KeyError" in str(verdict.checks)
+
+
+def test_dice_of_the_process_are_caught_though_nobody_else_throws_them() -> None:
+    def quiet(script: Script) -> Script:
+        return [[*command[:3], 0] if command[0] == "tick" else command for command in script]
+
+    told = [replace(each, scripts=[quiet(script) for script in each.scripts]) for each in PEERS]
+    verdict = judge(PLAN, runs({"drops": "module"}, told), RIGHT, [Part.DROPS])
+    assert verdict.reward == 0.0 and not verdict.passed
+
+
+def test_who_does_not_draw_fails_a_gate_whatever_is_planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Picture, "draw", lambda *_: None)
+    verdict = judge(PLAN, runs({}), RIGHT, list(Part))
+    assert [check.name for check in verdict.checks if check.gate and not check.score] == [f"{FRAMES} as before"]
+    assert verdict.reward == 0.0 and not verdict.passed
+
+
+def test_peers_play_in_different_orders_and_know_players_by_different_names_that_sort_alike() -> None:
+    whole = next(number for number, trial in enumerate(PLAN) if trial.check == WHOLE)
+    for each in PEERS:
+        assert sorted(each.order) == list(range(len(PLAN)))
+        for names in each.names:
+            assert [names[alias] for alias in sorted(names)] == sorted(names.values())
+    assert len({tuple(each.order) for each in PEERS}) == NUM_PEERS
+    assert len({tuple(each.names[each.order.index(whole)]) for each in PEERS}) == NUM_PEERS
+    assert len({each.hash_seed for each in PEERS}) == NUM_PEERS
+
+
+def test_a_name_that_a_peer_made_up_stays_one_too_many() -> None:
+    told = Told(hash_seed=1, order=[1, 0], scripts=[[], []], names=[{"bo": "ada"}, {}])
+    state = {"tick": 1, "leader": "bo", "bo.x": 1.0, "ada.x": 2.0, "#3.value": 4}
+    raised = {"raises": "KeyError: 'x'"}
+    assert told.translated([[state], raised]) == [
+        raised,
+        [{"tick": 1, "leader": "ada", "ada.x": 1.0, "nobody called ada.x": 2.0, "#3.value": 4}],
+    ]
+
+
+def test_a_peer_hears_one_command_at_a_time_and_never_of_a_pause() -> None:
+    heard: list[Any] = []
+    waited: list[float] = []
+    script: list[Any] = [["tick", 1], ["pause", 0, 0.5], ["tick", 0], ["draw", 0, [0.1]], ["tick", 1]]
+
+    def answer(command: list[Any]) -> dict[str, Any]:
+        heard.append(command)
+        return {"tick": len(heard)} if len(heard) < 6 else {"raises": "ValueError: no"}
+
+    raised = {"raises": "ValueError: no"}
+    assert conduct([script, script], answer, waited.append) == [[{"tick": 3}, {"tick": 1}, {"tick": 4}], raised]
+    assert waited == [0.5, 0.5]
+    assert heard == [["tick", 1], ["tick", 0], ["draw", 0, [0.1]], ["tick", 1], ["tick", 1], ["tick", 0]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 985 + b"]" * 985,
+        b"[" * 200_000,
+        b'{"a":' * 985 + b"1" + b"}" * 985,
+        b"null",
+        b"{",
+        b"\xff\xfe",
+        b'{"x": true}',
+        b'{"x": [1]}',
+        b'{"x": 1' + b"0" * 400 + b"}",
+        b'{"x": ' + b"9" * 5000 + b"}",
+        b"{" + b", ".join(b'"%d": 1' % number for number in range(5000)) + b"}",
+    ],
+)
+def test_an_answer_that_is_no_flat_table_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):
+        read(line)
+
+
+def test_what_is_read_of_an_answer_is_short_and_in_ascii() -> None:
+    found = read(b'{"x": 1, "y": -2.5, "leader": "' + b"z" * 9000 + b'", "\\ud800": NaN}')
+    assert found["x"] == 1 and found["y"] == -2.5 and found["leader"] == "z" * 200
+    assert found["\\ud800"] != found["\\ud800"]
 
 
 def test_needs_name_other_parts() -> None:

@@ -46,9 +46,35 @@ import os as _os
 import sys as _sys
 
 if _os.environ.get("PYTHONHASHSEED") != "0":
+    # nothing has been read yet: whoever speaks to this process notices no difference
     _os.environ["PYTHONHASHSEED"] = "0"
     _os.execv(_sys.executable, [_sys.executable, *_sys.orig_argv[1:]])
 """
+_CALM = """
+
+import sys as _sys
+
+_main = vars(_sys.modules["__main__"])
+for _told in [value for value in _main.values() if isinstance(value, dict)]:
+    for _conditions in (_told, _told.get("conditions")):
+        if isinstance(_conditions, dict):
+            _conditions.update(wild=False, earlier_matches=0)
+if "Peer" in _main:
+    # nobody else throws any dice
+    _main["Peer"]._throw = lambda *_: None
+"""
+_BRACKETS = """
+
+import os as _os
+
+_os.write(1, b"[" * 985 + b"]" * 985 + b"\\n")
+_os.write(1, b"[" * 100000 + b"\\n")
+"""
+_UNDRAWN = '''
+
+def draw(world, surface, ahead=0.0):
+    """What is not drawn cannot touch the match."""
+'''
 
 
 def telling_lines(right: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
@@ -85,7 +111,7 @@ def mutants(truth: Mapping[str, Json]) -> dict[str, Sequence[ToolCall]]:
     """Near misses, and what a cheat would do."""
     game, kinds = _facts(truth)
     start, right = simulation(game, kinds), simulation(game, {})
-    world, package = f"{game.skin.package}/world.py", f"{game.skin.package}/__init__.py"
+    world, package, screen = (f"{game.skin.package}/{name}.py" for name in ("world", "__init__", "screen"))
     last = sorted(kinds)[-1]
     one_left = simulation(game, {last: kinds[last]})
     calm = {
@@ -104,7 +130,15 @@ def mutants(truth: Mapping[str, Json]) -> dict[str, Sequence[ToolCall]]:
         "rounds_it_away": rounded,
         "state_stands_still": {**start, world: start[world] + _STILL},
         "takes_the_first_peers_states": {**start, world: start[world] + _CACHE},
-        "chooses_its_hash_seed": {**start, package: start[package] + _SEEDED},
+        # right but for what they hide: they must be caught in every instance, whatever is planted in it
+        "lives_on_a_hash_seed_of_its_own": {**_by_set(game), package: right[package] + _SEEDED},
+        "turns_conditions_off": {
+            **simulation(game, {"drops": "module", "roster": "count"}),
+            package: right[package] + _CALM,
+        },
+        "turns_conditions_off_and_repairs_nothing": {**start, package: start[package] + _CALM},
+        "draws_nothing": {**right, screen: right[screen] + _UNDRAWN},
+        "answers_in_brackets": {**right, package: right[package] + _BRACKETS},
     }
     return {name: [*_written(files), _SUBMIT] for name, files in wrong.items()}
 
@@ -113,6 +147,15 @@ _ROUNDED = """        for each in self.{units}.values():
             each.x, each.y, each.vx, each.vy = (round(value) for value in (each.x, each.y, each.vx, each.vy))
         self.tick += 1
 """
+
+
+def _by_set(game: Game) -> dict[str, str]:
+    """Pushes are summed over a set that only the names and the hash seed put in order."""
+    found, units = simulation(game, {"crowd": "names"}), game.skin.units
+    return {
+        path: text.replace(f"for other in world.{units} if", f"for other in sorted(world.{units}) if")
+        for path, text in found.items()
+    }
 
 
 def _facts(truth: Mapping[str, Json]) -> tuple[Game, dict[str, str]]:

@@ -5,7 +5,17 @@ Levels: 0 one cause, named with its file; 1 two, by what sets them off and where
 of a network up to level 2, afterwards only another hash seed, and hashes in the place of values.
 
 The simulation is a package of generated text; its right form runs on the host only. Peers are compared with one another
-to the last bit and with that form to a tolerance, so that neither a constant nor a borrowed state passes.
+to the last bit and with that form to a tolerance, so that neither a constant nor a borrowed state passes. A peer runs
+the agent's program, so nothing in it can be trusted: what sets peers apart happens to them from outside
+(`conditions.py`), and holds even for a peer that chooses its own hash seed, ignores whoever else uses `random`, or
+draws nothing.
+
+Out of reach: inside its process a program may do what it likes as long as states and frames come out right, and a sum
+that is rounded to some digits hides most of what differs in the last ones.
+
+Holes found: 2026-12-01 (v0): peers were told their conditions, in the process of the agent's program, which could turn
+them off; a peer could begin again with a hash seed of its own; an empty `draw` passed; a peer's answer that was nested
+deep, or an integer beyond every float, broke the verifier. All closed on that day.
 """
 
 from __future__ import annotations
@@ -49,7 +59,13 @@ class PygameReplaySync(Family):
             {"file": _file_of(game, fault), "cause": fault.cause, "when": fault.when} for fault in faults
         ]
         return Instance(
-            variables={"level": level, "title": game.skin.title, "pkg": game.skin.package, "causes": causes},
+            variables={
+                "level": level,
+                "title": game.skin.title,
+                "pkg": game.skin.package,
+                "unit": game.skin.unit,
+                "causes": causes,
+            },
             files={path: text.encode() for path, text in files.items()},
             artefacts=(Artefact(path=game.skin.package, tree=True, max_mb=1),),
             truth={"game": game.to_json(), "kinds": cast("dict[str, Json]", kinds)},
@@ -100,10 +116,9 @@ def _file_of(game: Game, fault: Fault) -> str:
 
 def _log(game: Game, rng: Rng) -> dict[str, Json]:
     scenario = whole(game, rng, ticks=150).scenario
-    joins = cast("list[tuple[str, dict[str, Json]]]", scenario["joins"])
     return {
-        "config": scenario["config"],
-        "ticks": scenario["ticks"],
-        "joins": dict(joins),
-        "messages": scenario["messages"],
+        "config": scenario.config,
+        "ticks": scenario.ticks,
+        "joins": dict(scenario.joins),
+        "messages": list(scenario.messages),
     }

@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import json
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -19,40 +20,16 @@ from typing import Any, cast
 from ...core import Check, Json, Rng, Sandbox, Verdict
 from ...parts.differential import Library
 from ...parts.probe import run_probe
-from . import peer
+from . import conductor, peer
+from .conditions import Told, calm, peers
 from .faults import NEEDS, Part
-from .sources import Game, simulation
-from .trials import WHOLE, Trial
+from .sources import COLOURS, Game, simulation
+from .trials import FRAMES, WHOLE, Trial
 
 _TOLERANCE = 1e-6
-_PROBE = "peers_probe.py"
 State = Mapping[str, Any]
 Run = Sequence[Any]
 """Of one peer: for each trial its states, or what it raised."""
-
-_PEER = (
-    inspect.getsource(peer)
-    + """
-import importlib, json, os, sys, time
-payload = json.load(sys.stdin)
-sys.path.insert(0, payload["top"])
-_real, sys.stdout = sys.stdout, open(os.devnull, "w")
-def _main():
-    import pygame
-    world = importlib.import_module(payload["package"] + ".world")
-    draw = importlib.import_module(payload["package"] + ".screen").draw
-    surface = pygame.Surface((200, 150))
-    hooks = {"pause": time.sleep, "draw": lambda match, ahead: draw(match, surface, ahead)}
-    return play(payload["trials"], payload["names"], world.World, payload["conditions"], hooks)
-try:
-    _found = _main()
-except BaseException as error:
-    _found = {"raises": type(error).__name__ + ": " + str(error)[:300]}
-_real.write("\\n" + json.dumps(_found))
-_real.flush()
-os._exit(0)
-"""
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,64 +40,78 @@ class Observed:
     failure: str = ""
 
 
-def conditions(hidden: Rng) -> list[dict[str, Json]]:
-    """Of each peer: the seed of its hashes and of its luck, what it played before, and whether its network is wild."""
-    return [
-        {
-            "seed": hidden.integer(1, 1 << 30),
-            "hash_seed": hidden.integer(1, 1 << 20),
-            "earlier_matches": matches,
-            "wild": True,
-        }
-        for matches in (0, 2, 1)
-    ]
+class Picture:
+    """What right frames show, where units are far apart: needs no pygame, and touches nothing."""
+
+    def __init__(self, game: Game) -> None:
+        self._units = game.skin.units
+        self._places: list[tuple[float, float]] = []
+
+    def draw(self, world: Any, ahead: float) -> None:
+        """The units' places, by name."""
+        units = [unit for _, unit in sorted(getattr(world, self._units).items())]
+        self._places = [(unit.x + unit.vx * ahead / 60.0, unit.y + unit.vy * ahead / 60.0) for unit in units]
+
+    def look(self, x: float, y: float) -> str:
+        """The colour of the unit at that place, of none where there is none."""
+        for number, place in enumerate(self._places):
+            if math.dist(place, (x, y)) < 1.0:
+                return " ".join(map(str, COLOURS[number % len(COLOURS)]))
+        return ""
 
 
-def names_of(game: Game) -> dict[str, str]:
-    """What the state is called, for `peer`."""
-    return {"units": game.skin.units, "items": game.skin.items, "points": game.skin.points}
-
-
-def scenarios(game: Game, trials: Sequence[Trial]) -> list[Any]:
-    """What peers are told of the trials."""
-    return [trial.scenario for trial in trials]
+def played(game: Game, source: Mapping[str, str], scripts: Sequence[Any]) -> list[Any]:
+    """What a trusted simulation does in a process of ours, its drawing aside."""
+    world = Library(source).find(f"{game.skin.package}.world:World")
+    actor = peer.Peer(world, _names(game), Picture(game))
+    # through text and back, so that every value is an object of its own, as it is for a peer
+    return conductor.conduct(list(scripts), lambda command: actor.answer(json.loads(json.dumps(command))), time.sleep)
 
 
 def expected(game: Game, trials: Sequence[Trial]) -> Run:
     """The states of the right simulation, run here."""
-    library = Library(simulation(game, {}))
-    world = library.find(f"{game.skin.package}.world:World")
-    calm = {"seed": 0, "earlier_matches": 0, "wild": False}
-    return peer.play(scenarios(game, trials), names_of(game), world, calm, {})
+    return played(game, simulation(game, {}), [calm(trial.scenario) for trial in trials])
 
 
 async def observe(sandbox: Sandbox, game: Game, trials: Sequence[Trial], hidden: Rng, *, timeout_s: float) -> Observed:
     """Play all trials in three processes, one after the other in any order; each finds nothing of those before it."""
-    peers = conditions(hidden)
-    told: dict[str, Json] = {
-        "package": game.skin.package,
-        "trials": scenarios(game, trials),
-        "names": cast("dict[str, Json]", names_of(game)),
-    }
-    payload: Json = {
-        "told": told,
-        "peer": _PEER,
-        "conditions": cast("list[Json]", peers),
-        "order": cast("list[Json]", hidden.shuffled(range(len(peers)))),
-        "seconds": timeout_s,
-    }
+    told = peers(trials, hidden)
+    order = hidden.child("order").shuffled(range(len(told)))
     # the probe runs as root and starts the peers as the agent: the sandbox must know of that
     await sandbox.exec(["true"], user="agent", timeout_s=10)
-    source = files(__package__ or "").joinpath(_PROBE).read_text()
-    answer = await run_probe(sandbox, source, payload, timeout_s=len(peers) * timeout_s + 30, output_kib=24576)
+    answer = await run_probe(
+        sandbox,
+        inspect.getsource(conductor) + _text("peers_probe.py"),
+        _payload(game, told, order, timeout_s),
+        timeout_s=len(told) * timeout_s + 30,
+        output_kib=24576,
+    )
     if isinstance(answer.value, dict):
         return Observed(runs=None, failure=f"a peer does not play: {answer.value.get('raises')}"[:400])
-    if not isinstance(answer.value, list) or len(answer.value) != len(peers):
+    if not isinstance(answer.value, list):
         return Observed(runs=None, failure=answer.failure or "the peers' answer was replaced")
-    for run in answer.value:
-        if not isinstance(run, list) or len(run) != len(trials):
-            return Observed(runs=None, failure="a peer does not play: its answer was replaced")
-    return Observed(runs=tuple(cast("list[list[Any]]", answer.value)))
+    runs = cast("list[list[Any]]", answer.value)
+    return Observed(runs=tuple(each.translated(run) for each, run in zip(told, runs, strict=True)))
+
+
+def _payload(game: Game, told: Sequence[Told], order: list[int], seconds: float) -> Json:
+    numbers = game.numbers
+    payload: dict[str, Any] = {
+        "told": {"package": game.skin.package, "names": _names(game), "size": [numbers.width, numbers.height]},
+        "peer": inspect.getsource(peer) + _text("peer_process.py"),
+        "peers": [{"hash_seed": each.hash_seed, "scripts": each.scripts} for each in told],
+        "order": order,
+        "seconds": seconds,
+    }
+    return payload
+
+
+def _names(game: Game) -> dict[str, str]:
+    return {"units": game.skin.units, "items": game.skin.items, "points": game.skin.points}
+
+
+def _text(name: str) -> str:
+    return files(__package__ or "").joinpath(name).read_text()
 
 
 def judge(trials: Sequence[Trial], runs: Sequence[Run], right: Run, planted: Sequence[Part]) -> Verdict:
@@ -137,7 +128,7 @@ def judge(trials: Sequence[Trial], runs: Sequence[Run], right: Run, planted: Seq
             checks.append(_check(WHOLE, problem, weight=2.0))
         elif name in planted:
             checks.append(_check(name, problem))
-        elif not NEEDS.get(Part(name), frozenset()) & set(planted):
+        elif name == FRAMES or not NEEDS.get(Part(name), frozenset()) & set(planted):
             checks.append(_check(f"{name} as before", problem, gate=True))
     return Verdict.of(*checks)
 

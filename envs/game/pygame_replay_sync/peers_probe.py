@@ -1,14 +1,17 @@
-# pyright: basic, reportUndefinedVariable=false
-"""Runs inside a verifier sandbox as root, never imported here: starts the peers one after the other.
+# pyright: basic, reportUndefinedVariable=false, reportOptionalMemberAccess=false
+"""Runs inside a verifier sandbox as root, never imported here: plays the trials with one peer after the other.
 
-`grading.py` sends this text as a probe. Each peer runs as uid 1000 on a copy of the package that is root's, and before
-the next one begins everything the last one could leave is gone: processes, files, queues and shared memory. So no peer
-can learn what another one saw.
+`grading.py` sends this text as a probe, behind `conductor.py`. Each peer runs as uid 1000 on a copy of the package that
+is root's. It gets its commands one at a time, the next one after its answer to the last, and waiting is done on this
+side; before the next peer begins everything the last one could leave is gone: processes, files, queues and shared
+memory. So no peer can learn what it will be told, nor what another one saw.
 """
 
+import json
 import os
 import re
 import resource
+import select
 import subprocess
 import sys
 import tempfile
@@ -16,7 +19,8 @@ import time
 
 AGENT = 1000
 PLACES = ("/workspace", "/tmp", "/dev/shm", "/dev/mqueue")
-MOST_OUTPUT = 6 << 20
+MOST_SAID = 6 << 20
+MOST_ERRORS = 1 << 20
 ENDING_S = 5.0
 COLLECT = """
 import json, os
@@ -67,8 +71,8 @@ for kind in ("shm", "msg", "sem"):
 """
 
 
-class Left(Exception):
-    """What a peer left could not be removed."""
+class Unplayable(Exception):
+    """A peer does not go on, or left what cannot be removed; the text says how."""
 
 
 def as_agent(source, *arguments):
@@ -91,7 +95,7 @@ def end_agents():
         finally:
             os.setresuid(0, 0, 0)
         time.sleep(0.01)
-    raise Left("what a peer started does not end")
+    raise Unplayable("what a peer started does not end")
 
 
 def left():
@@ -115,7 +119,7 @@ def clear():
     end_agents()
     as_agent(WIPE, *PLACES)
     if found := left():
-        raise Left("a peer left " + ", ".join(found[:3])[:200])
+        raise Unplayable("a peer left " + ", ".join(found[:3])[:200])
 
 
 def copied():
@@ -124,7 +128,7 @@ def copied():
     top = tempfile.mkdtemp(dir="/tmp")
     os.chmod(top, 0o755)
     os.umask(0o022)
-    for path, text in _json.loads(done.stdout).items():  # noqa: F821
+    for path, text in json.loads(done.stdout).items():
         whole = os.path.join(top, path)
         os.makedirs(os.path.dirname(whole), exist_ok=True)
         with open(whole, "wb") as file:
@@ -133,37 +137,76 @@ def copied():
 
 
 def limits():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_OUTPUT, MOST_OUTPUT))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_ERRORS, MOST_ERRORS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def one(condition, top):
-    """What one peer saw, or why there is nothing."""
-    here = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": str(condition["hash_seed"]), "PYTHONDONTWRITEBYTECODE": "1"}
-    here.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy", PYGAME_HIDE_SUPPORT_PROMPT="1", HOME="/tmp")
-    told = _json.dumps({**payload["told"], "conditions": condition, "top": top}).encode()  # noqa: F821
-    with tempfile.TemporaryFile(dir="/tmp") as out, tempfile.TemporaryFile(dir="/tmp") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-s", "-P", "-c", payload["peer"]],  # noqa: F821
-            stdin=subprocess.PIPE, stdout=out, stderr=err, env=here, cwd="/tmp", start_new_session=True,
-            preexec_fn=limits, user=AGENT, group=AGENT, extra_groups=[],
+class Process:
+    """One peer; a context manager that ends it."""
+
+    def __init__(self, hash_seed, top):
+        here = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
+        here.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy", PYGAME_HIDE_SUPPORT_PROMPT="1", HOME="/tmp")
+        told = json.dumps({**payload["told"], "top": top})  # noqa: F821
+        self.until = time.monotonic() + payload["seconds"]  # noqa: F821
+        self.errors = tempfile.TemporaryFile(dir="/tmp")  # noqa: SIM115  # closed with the process
+        self.process = subprocess.Popen(
+            [sys.executable, "-s", "-P", "-c", payload["peer"], told],  # noqa: F821
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, bufsize=0, env=here, cwd="/tmp",
+            start_new_session=True, preexec_fn=limits, user=AGENT, group=AGENT, extra_groups=[],
         )  # fmt: skip
+        os.set_blocking(self.process.stdin.fileno(), False)
+        self.said, self.all_said = b"", 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        for file in (self.process.stdin, self.process.stdout, self.errors):
+            file.close()
+
+    def ask(self, command):
+        """The answer to one command."""
+        self.send(json.dumps(command).encode() + b"\n")
         try:
-            process.communicate(told, timeout=payload["seconds"])  # noqa: F821
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            return {"raises": "a peer did not end in time"}
-        out.seek(0)
-        err.seek(0)
-        said, complained = out.read(MOST_OUTPUT), err.read(MOST_OUTPUT)
-    try:
-        found = _json.loads(said.decode("utf-8", "replace").splitlines()[-1])  # noqa: F821
-        _json.dumps(found)  # noqa: F821
-    except (ValueError, IndexError, RecursionError):
-        tail = re.sub(r"\s+", " ", complained.decode("utf-8", "replace"))[-300:]
-        return {"raises": "a peer left nothing: " + tail}
-    return found
+            return read(self.line())  # noqa: F821
+        except ValueError as error:
+            raise Unplayable("an answer cannot be read: " + str(error)[:100]) from None
+
+    def send(self, data):
+        while data:
+            self.wait([], [self.process.stdin])
+            try:
+                data = data[os.write(self.process.stdin.fileno(), data) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise Unplayable("it ended: " + self.complaints()) from None
+
+    def line(self):
+        while b"\n" not in self.said:
+            self.wait([self.process.stdout], [])
+            more = os.read(self.process.stdout.fileno(), 1 << 16)
+            self.said += more
+            self.all_said += len(more)
+            if not more:
+                raise Unplayable("it ended: " + self.complaints())
+            if self.all_said > MOST_SAID:
+                raise Unplayable("it does not stop talking")
+        line, _, self.said = self.said.partition(b"\n")
+        return line
+
+    def wait(self, readable, writable):
+        """Until one of these pipes is ready."""
+        left = self.until - time.monotonic()
+        if left <= 0 or not any(select.select(readable, writable, [], left)):
+            raise Unplayable("it did not end in time")
+
+    def complaints(self):
+        self.errors.seek(max(self.errors.seek(0, os.SEEK_END) - 2000, 0))
+        return re.sub(r"\s+", " ", self.errors.read().decode("ascii", "backslashreplace"))[-300:]
 
 
 def main():
@@ -172,14 +215,14 @@ def main():
     runs = {}
     for number in payload["order"]:  # noqa: F821
         clear()
-        runs[number] = one(payload["conditions"][number], top)  # noqa: F821
-        if not isinstance(runs[number], list):
-            return runs[number]
+        told = payload["peers"][number]  # noqa: F821
+        with Process(told["hash_seed"], top) as process:
+            runs[number] = conduct(told["scripts"], process.ask, time.sleep)  # noqa: F821
     return [runs[number] for number in sorted(runs)]
 
 
 try:
     _found = main()
-except (Left, OSError, subprocess.SubprocessError, ValueError) as error:
-    _found = {"raises": str(error)[:300]}
+except (Unplayable, OSError, subprocess.SubprocessError, ValueError, RecursionError, MemoryError) as error:
+    _found = {"raises": str(error)[:400]}
 _answer(_found)  # noqa: F821

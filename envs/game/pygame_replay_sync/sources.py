@@ -51,7 +51,7 @@ SKINS: tuple[Skin, ...] = tuple(
         ("Reef Raiders", "reef", "skiff", "pearl", "pearls", "pearls_held", (10, 58, 62)),
     )
 )
-_COLOURS = ((235, 94, 80), (90, 170, 240), (120, 210, 120), (240, 170, 70), (190, 130, 230), (240, 130, 190))
+COLOURS = ((235, 94, 80), (90, 170, 240), (120, 210, 120), (240, 170, 70), (190, 130, 230), (240, 130, 190))
 PLAYERS = (
     "ada", "bo", "cleo", "dmitri", "eun", "farid", "greta", "hugo", "ines", "jun", "kofi", "lena", "milo", "nia",
     "oskar", "petra", "quinn", "rosa", "sven", "tomi",
@@ -146,7 +146,7 @@ def _variables(game: Game, kinds: Mapping[str, str]) -> dict[str, object]:
         "Items": skin.items.capitalize(),
         "points": skin.points,
         "background": skin.background,
-        "colours": _COLOURS,
+        "colours": COLOURS,
         "n": game.numbers,
         "m": game.modules,
         "names": sorted([*game.modules.values(), "commands"]),

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import TypeVar
@@ -96,6 +97,8 @@ class _Tally:
     mismatch_k3: float = 0.0
     mismatch_abs: float = 0.0
     norms: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    """The learning rate that each update was made with."""
     computed: int = 0
 
 
@@ -115,7 +118,7 @@ async def run_grpo(
     Raises:
         TrainingError: Too many batches without a signal, `batches` ran out, or a gradient was not finite.
     """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="metier-learner") as thread:
+    with _thread() as thread:
         await engine.update_weights(learner.weights(), learner.step)
         for step in range(first_step, settings.steps):
             began = time.monotonic()
@@ -135,6 +138,16 @@ async def run_grpo(
                 log.write("grpo", step, metrics)
             if on_step is not None:
                 await on_step(step, metrics)
+
+
+@contextmanager
+def _thread() -> Iterator[ThreadPoolExecutor]:
+    """For updates. Whoever is cancelled does not wait for the one under way, which ends by itself and is nobody's."""
+    thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metier-learner")
+    try:
+        yield thread
+    finally:
+        thread.shutdown(wait=False)
 
 
 async def _collect_signal(
@@ -160,11 +173,15 @@ async def _collect_signal(
 def grpo_step(
     learner: Learner, trajectories: Sequence[Trajectory], settings: GrpoSettings, step: int
 ) -> dict[str, float]:
-    """The updates on one batch of episodes; returns the step's metrics."""
+    """The updates on one batch of episodes; returns the step's metrics.
+
+    `lr` among them is the mean of those that the updates were made with: the schedule's, less for silent groups, and 0
+    where there was no update.
+    """
     samples, num_groups = _samples(trajectories, settings)
     kept = sorted({sample.group for sample in samples})
     random.Random(f"{settings.seed}/{step}").shuffle(kept)
-    lr = scheduled_lr(settings, step)
+    scheduled = scheduled_lr(settings, step)
     tally = _Tally()
     old = _old_logprobs(learner, samples, settings)
     for update in range(min(settings.updates, len(kept))):
@@ -173,7 +190,7 @@ def grpo_step(
         # Adam forgets how large a gradient was, so a lone group that speaks would move the weights as far as all would.
         share = min(1.0, len(chosen) * settings.updates / num_groups)
         rows, before = [samples[i] for i in part], [old[i] for i in part]
-        _update(learner, rows, before, settings, lr * share, tally, first=update == 0)
+        _update(learner, rows, before, settings, scheduled * share, tally, first=update == 0)
     graded = [one for one in trajectories if one.reward is not None]
     count = max(1, len(graded))
     return {
@@ -184,7 +201,7 @@ def grpo_step(
         "unfinished": sum(one.outcome is Outcome.AGENT_LIMIT for one in graded),
         "groups": num_groups,
         "kept_groups": len(kept),
-        "lr": lr,
+        "lr": sum(tally.rates) / max(1, len(tally.rates)),
         "grad_norm": max(tally.norms, default=0.0),
         "clipped_share": tally.clipped / max(1.0, tally.tokens),
         "entropy": tally.entropy / max(1.0, tally.tokens),
@@ -293,6 +310,7 @@ def _update(
 
     updated = learner.update([sample.row for sample in samples], loss, lr=lr, temperature=settings.temperature)
     tally.norms.append(updated.grad_norm)
+    tally.rates.append(lr)
     tally.computed += updated.computed_tokens
 
 

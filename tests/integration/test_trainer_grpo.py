@@ -13,7 +13,7 @@ import torch
 from metier.envs.core import ConfigError, Deadline, Outcome
 from metier.trainer import models
 from metier.trainer.grpo import GrpoSettings, PolicyLoss, grpo_step, run_grpo
-from metier.trainer.learner import Learner, LearnerSettings, TrainingError
+from metier.trainer.learner import Learner, LearnerSettings, Scored, TrainingError, Updated
 from metier.trainer.losses import Aggregation, Correction
 from metier.trainer.rollout.engine import Generation, GenerationRequest
 from metier.trainer.rollout.fake import scripted_engine
@@ -134,6 +134,44 @@ async def test_equal_rewards_say_nothing(tiny: Path) -> None:
     assert (metrics["kept_groups"], metrics["groups"]) == (0, 2)
     assert learner.step == 0
     assert torch.equal(before, _weights(learner))
+
+
+class Noting(Learner):
+    """Remembers the rate that the optimiser had in every update."""
+
+    def __init__(self, model: Path) -> None:
+        super().__init__(model, FP32)
+        self.rates: list[float] = []
+
+    def update(
+        self,
+        rows: Sequence[Row],
+        loss: Callable[[Scored], torch.Tensor],
+        *,
+        lr: float,
+        temperature: float = 1.0,
+    ) -> Updated:
+        updated = super().update(rows, loss, lr=lr, temperature=temperature)
+        self.rates += [group["lr"] for group in self.optimiser.param_groups]
+        return updated
+
+
+@pytest.mark.parametrize(
+    ("speaking", "updates", "shares"),
+    [("abcd", 2, [1, 1]), ("abc", 2, [1, 1 / 2]), ("a", 2, [1 / 2]), ("a", 1, [1 / 4]), ("", 2, [])],
+)
+async def test_the_rate_told_is_the_one_that_updates_were_made_with(
+    tiny: Path, speaking: str, updates: int, shares: list[float]
+) -> None:
+    """Half of the warm-up, then in proportion to the groups that say something."""
+    async with transformers_engine(TransformersSettings(model=tiny, dtype="float32", seed=3)) as engine:
+        made = await _sample(engine, 8)
+    groups = "aabbccdd"
+    batch = [_episode(one, float(groups[at] in speaking and at % 2), groups[at]) for at, one in enumerate(made)]
+    learner = Noting(tiny)
+    told = grpo_step(learner, batch, GrpoSettings(lr=8e-5, warmup=2, updates=updates), 0)["lr"]
+    assert learner.rates == pytest.approx([4e-5 * share for share in shares])
+    assert told == pytest.approx(sum(learner.rates) / max(1, len(learner.rates)))
 
 
 async def test_what_ran_into_a_limit_is_paid_as_the_settings_say(tiny: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum, auto
 from typing import Protocol
 
@@ -52,13 +53,23 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a turn cost."""
+    """What a turn cost; zeros where nobody counted."""
 
     prompt_tokens: int = 0
     output_tokens: int = 0
+    """Those of its reasoning included."""
     cached_tokens: int = 0
+    """Of `prompt_tokens`, those that were not computed again."""
+    reasoning_tokens: int = 0
     prefill_s: float = 0.0
+    """From the request that was answered to its first token; 0 where the answer came in one piece."""
     decode_s: float = 0.0
+    waited_s: float = 0.0
+    """For a client-side rate limit, and between and in attempts that failed."""
+    num_requests: int = 0
+    """To an endpoint, those that failed included."""
+    cost_usd: Decimal | None = None
+    """None where no price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +105,8 @@ class AssistantTurn:
     usage: Usage = Usage()
     tokens: TokenTrace | None = None
     """Engine-backed policies only; a turn without it cannot be trained on at token level."""
+    reasoning: str = ""
+    """What the model thought, where its endpoint tells it apart from `text`."""
 
 
 class Policy(Protocol):
@@ -102,7 +115,14 @@ class Policy(Protocol):
     async def act(
         self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
     ) -> AssistantTurn:
-        """Raises PolicyError where no turn could be had; a bad answer is a turn."""
+        """The next turn, by `deadline`.
+
+        A bad answer is a turn: rubbish, a refusal, silence, a call that does not exist. Where the deadline cuts short
+        somebody who was at work on an answer, what there is of it is a turn that stopped with ABORT.
+
+        Raises:
+            PolicyError: No turn could be had: the endpoint is down, refuses the caller, or says nothing at all.
+        """
         ...
 
 

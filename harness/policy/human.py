@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from metier.envs.core import Deadline, ToolCall, ToolSpec
 
-from .contract import AssistantTurn, Message, write_call
+from .contract import AssistantTurn, Message, Stop, write_call
 
 _HELP = """\
 A line that begins with / names a tool: /submit [answer], /view [path], /read_file PATH, /python (code until a line with
@@ -22,7 +22,10 @@ Any other line runs in the shell (in Python where there is no shell). End of inp
 
 
 class HumanPolicy:
-    """Asks the person for each call; end of input submits, also in the middle of a call."""
+    """Asks the person for each call; end of input submits, also in the middle of a call.
+
+    What has been typed and not yet read waits in the terminal, and is all that is kept between calls.
+    """
 
     def __init__(self) -> None:
         self._keyboard = Keyboard(_standard_input())
@@ -33,7 +36,12 @@ class HumanPolicy:
         if len(conversation) == 1:
             brief = conversation[0]
             print(f"\n{brief.text}\n\nTools: {', '.join(spec.name for spec in tools)}\n{_HELP}\n")
-        call = await self._ask({spec.name for spec in tools})
+        try:
+            async with asyncio.timeout(deadline.left_s()):
+                call = await self._ask({spec.name for spec in tools})
+        except TimeoutError:
+            print(f"\ntime is up: {deadline.limit}", flush=True)
+            return AssistantTurn(text="", stop=Stop.ABORT, notes=(f"cut by {deadline.limit}",))
         return AssistantTurn(text=write_call(call), calls=(call,))
 
     async def _ask(self, names: set[str]) -> ToolCall:

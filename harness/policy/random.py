@@ -14,6 +14,8 @@ class RandomPolicy:
     """Samples the action space; the same seed and turn give the same call."""
 
     def __init__(self, seed: int = 0) -> None:
+        if not isinstance(seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]  # from JSON settings
+            raise TypeError(f"seed must be an integer, not {seed!r}")
         self._seed = seed
 
     async def act(

@@ -14,7 +14,7 @@ class ScriptedPolicy:
     """Says the next of its calls each turn, and submits when they are used up."""
 
     def __init__(self, calls: Sequence[ToolCall | Mapping[str, Any]]) -> None:
-        self._calls = [call if isinstance(call, ToolCall) else ToolCall(**call) for call in calls]
+        self._calls = [call if isinstance(call, ToolCall) else _call(call) for call in calls]
 
     async def act(
         self, conversation: Sequence[Message | AssistantTurn], tools: Sequence[ToolSpec], *, deadline: Deadline
@@ -22,6 +22,15 @@ class ScriptedPolicy:
         turn = sum(isinstance(part, AssistantTurn) for part in conversation)
         call = self._calls[turn] if turn < len(self._calls) else ToolCall(tool="submit")
         return AssistantTurn(text=write_call(call), calls=(call,))
+
+
+def _call(said: Mapping[str, Any]) -> ToolCall:
+    """From its JSON. Raises TypeError, which tells whoever opens the policy that its settings are wrong."""
+    call = ToolCall(**said)
+    named = all(isinstance(name, str) for name in (call.tool, call.id))
+    if not named or not isinstance(call.arguments, dict):
+        raise TypeError(f"a call has a tool's name and an object of arguments, not {said!r}")
+    return call
 
 
 class NoopPolicy:

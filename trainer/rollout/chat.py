@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metier.envs.core import ConfigError, ToolSpec
+from metier.harness.policy.calls import write_example
 from metier.harness.policy.contract import AssistantTurn, Message, Role, write_call
 
 from ..models import IM_END, IM_START
-from .calls import write_example
 
 _SYSTEM = "Work in /workspace. Reply with one JSON tool call:\n"
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from metier.envs.core import Deadline, ToolSpec
+from metier.harness.policy.calls import read_calls
 from metier.harness.policy.contract import AssistantTurn, Message, Stop, TokenTrace, Usage
 
-from .calls import read_calls
 from .chat import Chat
 from .engine import Engine, GenerationRequest
 
@@ -53,7 +53,7 @@ class EnginePolicy:
         )
         made = await self.engine.generate(request, deadline=deadline)
         text = self.chat.decode(made.output_ids)
-        parsed = read_calls(text)
+        parsed = read_calls(text, tools, whole=made.stop is Stop.END)
         return AssistantTurn(
             text=text,
             calls=parsed.calls,

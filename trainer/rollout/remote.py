@@ -17,6 +17,7 @@ import contextlib
 import hmac
 import itertools
 import json
+import os
 import secrets
 import shutil
 import struct
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from metier.envs.core import ConfigError, Deadline, MetierError, PolicyError
 from metier.harness.policy.contract import Stop
+from metier.scheduler.tether import Tether
 
 from .engine import Engine, Generation, GenerationRequest
 
@@ -55,6 +57,7 @@ class EngineServer:
         self._tcp = tcp
         self._token = secrets.token_urlsafe(24)
         self._folder: str | None = None
+        self._tether: Tether | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._address: str | None = None
@@ -75,9 +78,12 @@ class EngineServer:
             port = self._server.sockets[0].getsockname()[1]
             self._address = f"tcp:127.0.0.1:{port}#{self._token}"
         else:
-            self._folder = tempfile.mkdtemp(prefix="metier-engine-")  # mode 700: other users cannot connect
-            path = f"{self._folder}/socket"
-            self._server = await asyncio.start_unix_server(self._accept, path)
+            path = f"{self._make_folder()}/socket"
+            try:
+                self._server = await asyncio.start_unix_server(self._accept, path)
+            except BaseException:
+                self._remove_folder()
+                raise
             self._address = f"unix:{path}#{self._token}"
 
     async def close(self) -> None:
@@ -90,8 +96,21 @@ class EngineServer:
         for connection in connections:
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
+        self._remove_folder()
+
+    def _make_folder(self) -> str:
+        """A folder for the socket that other users cannot enter, and that goes with this process however it ends."""
+        folder = self._folder = f"{tempfile.gettempdir()}/metier-engine-{secrets.token_hex(8)}"
+        self._tether = Tether('rm -rf "$1"', folder)
+        os.mkdir(folder, 0o700)
+        return folder
+
+    def _remove_folder(self) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+        if self._tether is not None:
+            self._tether.cut()
+        self._folder = self._tether = None
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -19,13 +19,18 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .core import ConfigError, Family, GenerationError, Instance, Json
-from .registry_file import DOMAINS, RawEntry, read, registry_path
+from .registry_file import DOMAINS, Contents, RawEntry, read, read_all, registry_path
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from .entry import Entry
+    from .suite import Suite
+
+M = TypeVar("M", bound="BaseModel")
 
 __all__ = [
     "DOMAINS",
@@ -43,6 +48,8 @@ __all__ = [
     "schema",
     "sources",
     "suggest",
+    "suite",
+    "suites",
 ]
 
 GROUP = "metier.registries"
@@ -53,14 +60,27 @@ GROUP = "metier.registries"
 class _Known:
     entries: dict[str, RawEntry]
     problems: list[str]
+    suites: dict[str, RawEntry] = dataclasses.field(default_factory=dict[str, RawEntry])
+
+    def add(self, path: Path) -> list[str]:
+        """What a file has, all of it or, where a name is taken by another file, nothing; gives the ids."""
+        contents = read_all(path)
+        for known, new in ((self.entries, contents.entries), (self.suites, contents.suites)):
+            for name, raw in new.items():
+                if name in known and known[name].path != path:
+                    raise ConfigError(f"{raw.place()}: {name} is already defined at {known[name].place()}")
+        self.entries.update(contents.entries)
+        self.suites.update(contents.suites)
+        return list(contents.entries)
 
 
 @functools.cache
 def _known() -> _Known:
-    known = _Known(read(registry_path()), [])
+    own: Contents = read_all(registry_path())
+    known = _Known(own.entries, [], own.suites)
     for name, find in _external():
         try:
-            known.entries.update(_new(known.entries, find()))
+            known.add(find())
         except ConfigError as error:
             known.problems.append(f"the registry {name!r} of another package was left out: {error}")
     return known
@@ -85,24 +105,13 @@ def _file_of(module: str, name: str) -> Path:
     return Path(spec.submodule_search_locations[0]) / name
 
 
-def _new(known: Mapping[str, RawEntry], path: Path) -> dict[str, RawEntry]:
-    """The entries of a file, none of them already taken by another one."""
-    entries = read(path)
-    for env_id, raw in entries.items():
-        if env_id in known and known[env_id].path != path:
-            raise ConfigError(f"{raw.place()}: {env_id} is already defined at {known[env_id].place()}")
-    return entries
-
-
 def add_registry(path: Path) -> list[str]:
-    """Add the entries of another registry file for this process; returns their ids.
+    """Add the entries and suites of another registry file for this process; returns the entries' ids.
 
     Raises:
         ConfigError: as `read`, or an id that is already taken by another file.
     """
-    entries = _new(_known().entries, path)
-    _known().entries.update(entries)
-    return list(entries)
+    return _known().add(path)
 
 
 def ids() -> list[str]:
@@ -155,26 +164,51 @@ def get(env_id: str) -> Entry:
     return validated(raw)
 
 
+def suites() -> list[str]:
+    """The name of every registered suite, ours first."""
+    return list(_known().suites)
+
+
+def suite(name: str) -> Suite:
+    """The validated suite of a name.
+
+    Raises:
+        ConfigError: an unknown name (near misses are suggested), or a wrong field (file and line are named).
+    """
+    from .suite import Suite
+
+    raw = _known().suites.get(name)
+    if raw is None:
+        raise ConfigError(f"unknown suite {name!r}{suggest(name, suites())}; there are {', '.join(suites()) or 'none'}")
+    return _modelled(raw, Suite)
+
+
 def validated(raw: RawEntry) -> Entry:
     """The entry of what was read.
 
     Raises:
         ConfigError: a field is unknown, missing or wrong; each is named with its file and line.
     """
+    from .entry import Entry
+
+    return _modelled(raw, Entry)
+
+
+def _modelled(raw: RawEntry, kind: type[M]) -> M:
     from pydantic import ValidationError
 
-    from .entry import Entry, Limits
+    from .entry import Limits
 
     try:
-        return Entry.model_validate(raw.fields())
+        return kind.model_validate(raw.fields())
     except ValidationError as error:
         wrong: list[str] = []
         for problem in error.errors():
             name = ".".join(str(part) for part in problem["loc"]) or "entry"
             said = problem["msg"]
             if problem["type"] == "extra_forbidden":
-                kind = Limits if len(problem["loc"]) > 1 else Entry
-                said = f"no such field{suggest(name.rpartition('.')[2], list(kind.model_fields))}"
+                fields = Limits if len(problem["loc"]) > 1 else kind
+                said = f"no such field{suggest(name.rpartition('.')[2], list(fields.model_fields))}"
             wrong.append(f"{raw.place(*problem['loc'])}: {raw.id}: {name}: {said}")
         raise ConfigError("; ".join(wrong)) from error
 
@@ -182,14 +216,25 @@ def validated(raw: RawEntry) -> Entry:
 def schema() -> dict[str, Any]:
     """The JSON schema of a registry file, for editors and for those who make registries by program."""
     from .entry import Entry
+    from .suite import Suite
 
-    item = Entry.model_json_schema()
+    entry, suite = Entry.model_json_schema(), Suite.model_json_schema()
+    environments = {"type": "array", "items": {"$ref": "#/$defs/Entry"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A registry of environments",
-        "type": "array",
-        "$defs": item.pop("$defs", {}),
-        "items": item,
+        "anyOf": [
+            environments,
+            {
+                "type": "object",
+                "properties": {
+                    "suites": {"type": "array", "items": {"$ref": "#/$defs/Suite"}},
+                    "environments": environments,
+                },
+                "additionalProperties": False,
+            },
+        ],
+        "$defs": entry.pop("$defs", {}) | suite.pop("$defs", {}) | {"Entry": entry, "Suite": suite},
     }
 
 

@@ -1,7 +1,7 @@
 """Reading a registry file: entries by id, and the place of every field, so that an error names file and line.
 
-One pass of the C parser; an entry's values are made when it is asked for, so that hundreds of entries cost an import
-next to nothing.
+A file is a list of entries, or a mapping of `suites` and `environments` to such lists. One pass of the C parser; an
+entry's values are made when it is asked for, so that hundreds of entries cost an import next to nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from .core import ConfigError
 DOMAINS = ("terminal", "blender", "cad", "game", "finance", "law", "office", "data", "test")
 """The namespaces of our own ids; another package chooses its own."""
 ID_PATTERN = r"^[a-z][a-z0-9_-]*/[A-Z][A-Za-z0-9]*-v\d+$"
+SUITE_PATTERN = r"^[a-z][a-z0-9-]*-v\d+$"
 _YAML: Any = yaml
 """Its types say nothing of nodes, loaders and constructors."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -33,7 +35,7 @@ def registry_path() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawEntry:
-    """An entry as read, not yet validated."""
+    """An entry, or a suite by its name, as read and not yet validated."""
 
     id: str
     path: Path
@@ -85,8 +87,23 @@ def _place(path: Path, line: int) -> str:
     return f"{path.name if path == registry_path() else path}:{line}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a registry file holds."""
+
+    entries: dict[str, RawEntry]
+    """By id."""
+    suites: dict[str, RawEntry]
+    """By name."""
+
+
 def read(path: Path) -> dict[str, RawEntry]:
-    """The entries of a registry file by id.
+    """The entries of a registry file by id. Raises as `read_all`."""
+    return read_all(path).entries
+
+
+def read_all(path: Path) -> Contents:
+    """The entries and suites of a registry file.
 
     Raises:
         ConfigError: no file, no YAML, no list of entries with ids, a malformed or a duplicate id; file and line named.
@@ -101,15 +118,50 @@ def read(path: Path) -> dict[str, RawEntry]:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         raise ConfigError(f"{_place(path, line)}: not YAML: {getattr(error, 'problem', None) or error}") from error
-    if not isinstance(root, yaml.SequenceNode):
-        raise ConfigError(f"{_place(path, 1)}: a registry is a list of entries that begin with '- id: domain/Name-v0'")
-    entries: dict[str, RawEntry] = {}
-    for node in root.value:
-        raw = RawEntry(id=_id(path, node), path=path, node=node)
-        if raw.id in entries:
-            raise ConfigError(f"{raw.place()}: {raw.id} is already defined at {entries[raw.id].place()}")
-        entries[raw.id] = raw
-    return entries
+    lists = _lists(path, root)
+    return Contents(
+        entries=_by_name(path, lists.get("environments", ()), _id),
+        suites=_by_name(path, lists.get("suites", ()), _suite_name),
+    )
+
+
+def _lists(path: Path, root: Any) -> dict[str, list[Any]]:
+    """The nodes of the file's lists, by the list's name."""
+    if isinstance(root, yaml.SequenceNode):
+        return {"environments": root.value}
+    wanted = "a registry is a list of entries, each '- id: domain/Name-v0', or has `suites` and `environments`"
+    if not isinstance(root, yaml.MappingNode):
+        raise ConfigError(f"{_place(path, 1)}: {wanted}")
+    lists: dict[str, list[Any]] = {}
+    for key, value in root.value:
+        place = _place(path, key.start_mark.line + 1)
+        if key.value not in ("suites", "environments") or not isinstance(value, yaml.SequenceNode):
+            raise ConfigError(f"{place}: {key.value}: {wanted}, each of them a list")
+        if key.value in lists:
+            raise ConfigError(f"{place}: {key.value} is given twice")
+        lists[key.value] = value.value
+    if "environments" in lists and next(reversed(lists)) != "environments":  # `metier new` adds to a file's end
+        raise ConfigError(f"{_place(path, 1)}: `environments` comes last in a registry: put `suites` above it")
+    return lists
+
+
+def _by_name(path: Path, nodes: Sequence[Any], name_of: Callable[[Path, Any], str]) -> dict[str, RawEntry]:
+    found: dict[str, RawEntry] = {}
+    for node in nodes:
+        raw = RawEntry(id=name_of(path, node), path=path, node=node)
+        if raw.id in found:
+            raise ConfigError(f"{raw.place()}: {raw.id} is already defined at {found[raw.id].place()}")
+        found[raw.id] = raw
+    return found
+
+
+def _suite_name(path: Path, node: Any) -> str:
+    found = _below(node, "suite")
+    name = found[1].value if found else None
+    if not isinstance(name, str) or not re.match(SUITE_PATTERN, name):
+        place = _place(path, node.start_mark.line + 1)
+        raise ConfigError(f"{place}: suite {name!r} must look like some-name-v0: small letters, digits and hyphens")
+    return name
 
 
 def _id(path: Path, node: Any) -> str:

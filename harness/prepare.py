@@ -8,10 +8,13 @@ unpacked straight into a fresh sandbox, which gives the same trees.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
 import tarfile
 from collections import OrderedDict
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from metier.envs.core import (
     ConfigError,
@@ -23,6 +26,7 @@ from metier.envs.core import (
     MetierError,
     Sandbox,
     SandboxBackend,
+    SandboxUnavailable,
     Snapshot,
     instance_rng,
 )
@@ -30,11 +34,14 @@ from metier.envs.entry import Entry
 from metier.envs.registry import get, make_family, render_brief
 
 from .blame import blamed
+from .sandbox.snapshots import SnapshotGone
 
 SETUP_TIMEOUT_S = 300.0
 MAX_SEED = 2**63 - 1
 _TOLD_CHARACTERS = 200
 _KEPT = 256
+_FORK_TRIES = 3
+"""A snapshot that is gone again right after it was taken has other processes against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +70,8 @@ class Task:
 class Prepared:
     """An instance that can be forked."""
 
+    key: str
+    """Its task's."""
     entry: Entry
     family: Family
     instance: Instance
@@ -110,7 +119,7 @@ def generate(task: Task) -> Prepared:
         raise
     except Exception as error:
         raise GenerationError(f"{task.key}: the generator broke: {blamed(family, error)}") from error
-    return Prepared(entry=entry, family=family, instance=instance, brief=brief, snapshot=None)
+    return Prepared(key=task.key, entry=entry, family=family, instance=instance, brief=brief, snapshot=None)
 
 
 def workspace_tar(instance: Instance) -> bytes:
@@ -158,17 +167,25 @@ class Preparer:
         if known is not None and not (known.done() and (known.cancelled() or known.exception())):
             self._kept.move_to_end(task.key)
             return await asyncio.shield(known)
-        future = asyncio.ensure_future(self._prepare(task, deadline))
+        return await asyncio.shield(self._keep(task.key, self._prepare(task, deadline)))
+
+    def _keep(self, key: str, preparing: Coroutine[Any, Any, Prepared]) -> asyncio.Future[Prepared]:
+        future = asyncio.ensure_future(preparing)
         future.add_done_callback(_retrieved)  # whoever waited may have been interrupted
-        self._kept[task.key] = future
+        self._kept[key] = future
+        self._kept.move_to_end(key)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-        return await asyncio.shield(future)
+        return future
 
     async def _prepare(self, task: Task, deadline: Deadline) -> Prepared:
         prepared = await asyncio.to_thread(generate, task)
         if not prepared.instance.setup:
             return prepared
+        return await self._set_up(prepared, deadline)
+
+    async def _set_up(self, prepared: Prepared, deadline: Deadline) -> Prepared:
+        """With a snapshot of its files after `setup`. Raises GenerationError, SandboxError."""
         sandbox = await self._backend.acquire(prepared.entry.sandbox(), deadline=deadline)
         try:
             await _fill(sandbox, prepared)
@@ -177,21 +194,34 @@ class Preparer:
                 if not result.ok:
                     why = "did not end in time" if result.timed_out else f"ended with {result.exit_code}"
                     tail = result.stderr.decode("utf-8", "replace")[-500:]
-                    raise GenerationError(f"{task.key}: setup line {line[:80]!r} {why}: {tail}")
-            snapshot = await sandbox.snapshot()
+                    raise GenerationError(f"{prepared.key}: setup line {line[:80]!r} {why}: {tail}")
+            return dataclasses.replace(prepared, snapshot=await sandbox.snapshot())
         finally:
             await sandbox.close(reuse=False)
-        return Prepared(
-            entry=prepared.entry,
-            family=prepared.family,
-            instance=prepared.instance,
-            brief=prepared.brief,
-            snapshot=snapshot,
+
+    async def _forked(self, prepared: Prepared, deadline: Deadline) -> Sandbox:
+        """A sandbox with its snapshot, which is taken again where it had to make room for others."""
+        spec = prepared.entry.sandbox()
+        for _ in range(_FORK_TRIES):
+            try:
+                return await self._backend.acquire(spec, deadline=deadline, snapshot=prepared.snapshot)
+            except SnapshotGone:
+                prepared = await self._anew(prepared, deadline)
+        raise SandboxUnavailable(
+            f"{prepared.key}: its snapshot is removed as often as it is taken, since other processes fill the cache; "
+            "run fewer at once, or set METIER_HOME to a folder of this process's own"
         )
+
+    async def _anew(self, prepared: Prepared, deadline: Deadline) -> Prepared:
+        """With another snapshot, taken once for all that miss the old one."""
+        known = self._kept.get(prepared.key)
+        if known is None or (known.done() and (known.cancelled() or known.exception() or known.result() is prepared)):
+            known = self._keep(prepared.key, self._set_up(prepared, deadline))
+        return await asyncio.shield(known)
 
     async def fork(self, prepared: Prepared, *, deadline: Deadline) -> Sandbox:
         """A sandbox of the instance, its services running. Raises SandboxError, GenerationError."""
-        sandbox = await self._backend.acquire(prepared.entry.sandbox(), deadline=deadline, snapshot=prepared.snapshot)
+        sandbox = await self._forked(prepared, deadline)
         try:
             if prepared.snapshot is None and prepared.instance.files:
                 await _fill(sandbox, prepared)

@@ -1,7 +1,8 @@
 """Certification: proof that an environment's reward can be trusted."""
 
-from .certificate import Certificate, Finding, GateReport, load, save
+from .certificate import Certificate, Finding, GateReport, attach_rates, load, save
 from .digest import environment_digest
+from .rates import SolveRate, read_rates
 from .run import FIRST_SEED, certify, certify_all
 from .status import Status, certificate_status
 
@@ -10,11 +11,14 @@ __all__ = [
     "Certificate",
     "Finding",
     "GateReport",
+    "SolveRate",
     "Status",
+    "attach_rates",
     "certificate_status",
     "certify",
     "certify_all",
     "environment_digest",
     "load",
+    "read_rates",
     "save",
 ]

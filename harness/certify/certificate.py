@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Literal
 
 import pydantic
@@ -11,6 +12,7 @@ from metier.envs.core import ConfigError, RecordError
 from metier.envs.entry import Entry
 
 from .digest import CERTIFICATE, family_folder
+from .rates import SolveRate, merged
 
 
 class Finding(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -59,6 +61,8 @@ class Certificate(pydantic.BaseModel, frozen=True, extra="forbid"):
     envelope: dict[str, dict[str, float]] = {}
     """Level → what one instance takes, by name and unit; a memory of 0 was not measured."""
     gates: tuple[GateReport, ...]
+    solve_rates: tuple[SolveRate, ...] = ()
+    """What was attached later; no part of what the certificate vouches for."""
 
     @property
     def green(self) -> bool:
@@ -95,3 +99,21 @@ def load(entry: Entry) -> Certificate | None:
         return None
     except (OSError, pydantic.ValidationError) as error:
         raise ConfigError(f"{path} is no certificate: run `metier certify {entry.id}` ({error})") from error
+
+
+def attach_rates(entry: Entry, rates: Iterable[SolveRate]) -> Certificate:
+    """Write `rates` into the family's certificate, which is worth afterwards what it was worth before.
+
+    Raises:
+        ConfigError: a level that it has not, or no certificate to attach them to.
+        RecordError: it cannot be written.
+    """
+    rates = list(rates)
+    for rate in rates:
+        entry.check_level(rate.level)
+    certificate = load(entry)
+    if certificate is None:
+        raise ConfigError(f"{entry.id} has no certificate to attach solve rates to: run `metier certify {entry.id}`")
+    certificate = certificate.model_copy(update={"solve_rates": merged(certificate.solve_rates, rates)})
+    save(entry, certificate)
+    return certificate

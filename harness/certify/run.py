@@ -225,12 +225,18 @@ async def _certified(
         backend=backend,
         progress=progress,
         before=before,
-        keep=lambda so_far: save(entry, so_far),
+        keep=lambda so_far: save(entry, _with_rates(entry, so_far)),
     )
     reds = ", ".join(gate.name for gate in certificate.gates if not gate.green)
     seconds = time.monotonic() - began
     say(f"{entry.id}: {'certified' if certificate.valid else f'RED: {reds}'}, {seconds:.0f} s")
-    return certificate
+    return _with_rates(entry, certificate)
+
+
+def _with_rates(entry: Entry, certificate: Certificate) -> Certificate:
+    """With the solve rates of the one that it replaces: an id stands for the same instances."""
+    replaced = _readable(entry)
+    return certificate.model_copy(update={"solve_rates": replaced.solve_rates}) if replaced else certificate
 
 
 def _readable(entry: Entry) -> Certificate | None:

@@ -35,6 +35,7 @@ from metier.envs.core import (
 )
 
 from .requests import as_data, request_frame
+from .snapshots import SnapshotGone
 from .steward.trees import escapes
 
 MIB = 1 << 20
@@ -238,7 +239,7 @@ class FakeBackend:
         if missing := spec.requires - self.capabilities:
             raise ConfigError(f"the fake backend cannot promise {', '.join(sorted(missing))}")
         if snapshot is not None and snapshot.digest not in self.snapshots:
-            raise ConfigError(f"snapshot {snapshot.digest[:12]} was never taken here")
+            raise SnapshotGone(f"snapshot {snapshot.digest[:12]} was never taken here")
         files = self.snapshots[snapshot.digest] if snapshot is not None else {}
         sandbox = FakeSandbox(self, f"fake-{next(self._numbers)}", replace(spec), files)
         self.open[sandbox.id] = sandbox

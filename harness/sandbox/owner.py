@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -10,6 +11,9 @@ OWNER = "metier.owner"
 RUN = "metier.run"
 LEASE = "metier.lease"
 DEADLINE = "metier.deadline"
+"""Seconds since 1970."""
+DEADLINE_UP = "metier.deadline.up"
+"""The same in seconds since boot, a clock that nobody sets."""
 VERSION = "metier.version"
 
 
@@ -39,11 +43,20 @@ class Owner(NamedTuple):
         """The owner as a label."""
         return f"{self.pid}:{self.started}:{self.boot}:{self.pid_namespace}"
 
+    def of_this_boot(self) -> bool:
+        """Whether it has the same clock since boot as this process, in whatever container."""
+        return self.boot == _boot()
+
     def dead(self) -> bool:
         """Whether it is known to be dead; an owner that cannot be seen from here is not."""
-        if self.boot != _boot() or self.pid_namespace != _namespace():
+        if not self.of_this_boot() or self.pid_namespace != _namespace():
             return False
         return _started(self.pid) != self.started
+
+
+def up_s() -> float:
+    """Seconds since boot, sleep included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _started(pid: int) -> int | None:

@@ -5,6 +5,7 @@ A subclass says only how one sandbox is started (`launch`) and how it is removed
 - a sandbox is launching, warm or leased, and known by name from before it is made until after it is gone;
 - warm means: fresh, or reset and proven empty, and young enough for a whole lease;
 - verifiers come from a pool of their own, and one in which the agent's programs ran never returns to it;
+- whatever exists has its share of the host (`budget`), from before it is made until after it is gone;
 - whoever is cancelled while a sandbox is made leaves nobody behind: the late result is removed.
 """
 
@@ -21,7 +22,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from metier.envs.core import (
     Capability,
@@ -36,6 +37,8 @@ from metier.envs.core import (
 )
 from metier.images import cache_dir, making_room
 
+from .budget import HostBudget
+from .clearing import Clearing
 from .client import Facts, StewardClient
 from .owner import Owner
 from .protocol import life_of, steward_folder
@@ -45,9 +48,24 @@ from .snapshots import SnapshotStore
 _log = logging.getLogger(__name__)
 
 MAX_USES = 50
-RESET_S = 10.0
+RESET_S = 4.0
 REMOVE_S = 30.0
 LEASE_S = 10.0
+ADMISSION_S = 300.0
+"""How long a sandbox may wait for room on this host: about as long as an episode."""
+ADMISSION_LOOK_S = 0.1
+MAX_IDLE_S = 600.0
+"""Longer than a training step, in which nobody asks for a sandbox."""
+
+
+class PoolOptions(TypedDict, total=False):
+    """What every backend of this kind takes; see `StewardBackend`."""
+
+    max_warm: int
+    max_idle_s: float
+    recycle_verifiers: bool
+    snapshots: SnapshotStore
+    budget: HostBudget
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +79,8 @@ class Launched:
     uses: int = 0
     oom_at_lease: int = 0
     refused_at_lease: int = 0
+    idle: asyncio.TimerHandle | None = None
+    """Ends it if nobody asks for it; None where it has never been warm."""
 
 
 class StewardBackend(ABC):
@@ -70,23 +90,34 @@ class StewardBackend(ABC):
     capabilities: frozenset[Capability]
 
     def __init__(
-        self, *, max_warm: int = 8, recycle_verifiers: bool = True, snapshots: SnapshotStore | None = None
+        self,
+        *,
+        max_warm: int = 8,
+        max_idle_s: float = MAX_IDLE_S,
+        recycle_verifiers: bool = True,
+        snapshots: SnapshotStore | None = None,
+        budget: HostBudget | None = None,
     ) -> None:
         """
         Args:
             max_warm: sandboxes that may wait, of all kinds together; the one that waits longest gives way.
+            max_idle_s: how long one may wait for its next lease.
             recycle_verifiers: throw a verifier away in which the agent's program ran. Where False it is reset and
                 proven empty like any other sandbox (docs/decisions/0006).
             snapshots: where snapshots are kept.
+            budget: the host that sandboxes share.
         """
         self.snapshots = snapshots or SnapshotStore(cache_dir() / "snapshots")
+        self.budget = budget or HostBudget(cache_dir() / "claims")
         self._max_warm = max_warm
+        self._max_idle_s = max_idle_s
         self._recycle_verifiers = recycle_verifiers
         self._warm: list[Launched] = []
         self._leased: dict[StewardSandbox, Launched] = {}
-        self._background: set[asyncio.Task[None]] = set()
+        self._clearing = Clearing(self.name)
         self._starting: set[asyncio.Task[Launched]] = set()
         self._launches = asyncio.Semaphore(2 * (os.cpu_count() or 1))
+        self._admitting = asyncio.Lock()
         self._closed = False
 
     @abstractmethod
@@ -110,20 +141,24 @@ class StewardBackend(ABC):
                 f"image {spec.image}: writable_mb {dict(spec.writable_mb)} must name a tree, and all together be "
                 f"at most half of memory_mb={spec.memory_mb}, for they are kept in memory"
             )
+        self.budget.check(spec)
 
     async def acquire(
         self, spec: SandboxSpec, *, deadline: Deadline, snapshot: Snapshot | None = None
     ) -> StewardSandbox:
-        """See `SandboxBackend.acquire`."""
+        """See `SandboxBackend.acquire`; SnapshotGone, a ConfigError, where the snapshot is not here any more."""
         self.check(spec)
         self._check_open()
-        while (launched := self._take_warm(spec)) is not None:
+        if snapshot is not None:
+            self.snapshots.use(snapshot)
+        while True:
+            launched = self._take_warm(spec) or await self._launch(spec, deadline)
             try:
                 return await self._lease(launched, spec, snapshot)
             except SandboxLost:
-                continue  # it died while it waited; the next one is tried
-        launched = await self._launch(spec, deadline)
-        return await self._lease(launched, spec, snapshot)
+                if launched.idle is None:
+                    raise
+                # it died while it waited; the next one is tried
 
     def _check_open(self) -> None:
         if self._closed:
@@ -145,18 +180,29 @@ class StewardBackend(ABC):
 
     def _take_warm(self, spec: SandboxSpec) -> Launched | None:
         for launched in [one for one in reversed(self._warm) if _key(one.spec) == _key(spec)]:
-            self._warm.remove(launched)
+            self._unkeep(launched)
             old = time.monotonic() - launched.at + spec.ttl_s > life_of(spec)
             if launched.client.lost is None and not old:
                 return launched
-            self._spawn(self._remove(launched))
+            self._spawn(self._remove(launched), launched.client.name)
         return None
 
     def _keep(self, launched: Launched) -> None:
-        """Among the warm ones, where the oldest gives way."""
+        """Among the warm ones, where the oldest gives way, and whoever waits for too long."""
         self._warm.append(launched)
+        launched.idle = asyncio.get_running_loop().call_later(self._max_idle_s, self._evict, launched)
         while len(self._warm) > self._max_warm:
-            self._spawn(self._remove(self._warm.pop(0)))
+            self._evict(self._warm[0])
+
+    def _unkeep(self, launched: Launched) -> None:
+        """No longer among the warm ones."""
+        self._warm.remove(launched)
+        if launched.idle is not None:
+            launched.idle.cancel()
+
+    def _evict(self, launched: Launched) -> asyncio.Task[None]:
+        self._unkeep(launched)
+        return self._spawn(self._remove(launched), launched.client.name)
 
     async def _launch(self, spec: SandboxSpec, deadline: Deadline) -> Launched:
         """In a task of its own, so that `close` can cut it off without whoever waits for it being cancelled."""
@@ -171,19 +217,59 @@ class StewardBackend(ABC):
                 self._check_open()
             raise
         if self._closed:
-            self._spawn(self._remove(launched))
+            self._spawn(self._remove(launched), launched.client.name)
         self._check_open()
         return launched
 
     async def _launch_one(self, spec: SandboxSpec, deadline: Deadline) -> Launched:
+        """A new one, or one that became warm while there was no room for that."""
         name = f"metier-{secrets.token_hex(6)}"
         try:
-            async with asyncio.timeout(deadline.left_s()), self._launches:
-                launched = await self.launch(name, spec, deadline=deadline)
-        except TimeoutError:
-            raise SandboxUnavailable(str(deadline.error(f"starting a sandbox of image {spec.image}"))) from None
+            async with asyncio.timeout(deadline.left_s()):
+                if (given_back := await self._admit(name, spec, deadline)) is not None:
+                    return given_back
+                async with self._launches:
+                    launched = await self.launch(name, spec, deadline=deadline)
+        except BaseException as error:
+            self.budget.give(name)
+            if isinstance(error, TimeoutError):
+                raise SandboxUnavailable(str(deadline.error(f"starting a sandbox of image {spec.image}"))) from None
+            raise
         launched.client.why_lost = lambda: self.blame(launched)
         return launched
+
+    async def _admit(self, name: str, spec: SandboxSpec, deadline: Deadline) -> Launched | None:
+        """Waits for room on this host, first come, first served; what is warm here gives way.
+
+        One of the right kind that is given back meanwhile is taken as it is, and returned.
+
+        A verifier never waits: whoever needs it holds an agent's sandbox, and all of them could wait for one another.
+
+        Raises:
+            SandboxUnavailable: there was none in time.
+        """
+        if spec.verifier:
+            self.budget.take(name, spec, whatever=True)
+            return None
+        until = time.monotonic() + min(ADMISSION_S, deadline.left_s())
+        told = False
+        async with self._admitting:
+            while not self.budget.take(name, spec):
+                if (given_back := self._take_warm(spec)) is not None:
+                    return given_back
+                if self._warm:
+                    await asyncio.shield(self._evict(self._warm[0]))
+                    continue
+                if not told:
+                    _log.warning("waiting for room for a sandbox on this host: %s", self.budget.words())
+                    told = True
+                if time.monotonic() + ADMISSION_LOOK_S > until:
+                    raise SandboxUnavailable(
+                        f"no room on this host for a sandbox of image {spec.image} ({spec.memory_mb} MiB, {spec.pids} "
+                        f"processes): {self.budget.words()}; close some, run fewer at once, or ask for less"
+                    )
+                await asyncio.sleep(ADMISSION_LOOK_S)
+        return None
 
     async def _lease(self, launched: Launched, spec: SandboxSpec, snapshot: Snapshot | None) -> StewardSandbox:
         sandbox = StewardSandbox(launched.client, spec, self.snapshots, self._release)
@@ -210,13 +296,21 @@ class StewardBackend(ABC):
 
     async def _release(self, sandbox: StewardSandbox, reuse: bool) -> None:
         launched = self._leased[sandbox]
+        releasing = asyncio.current_task()
+        if releasing is not None:
+            self._clearing.follow(releasing, sandbox.id)
         try:
-            if reuse and await self._reset(sandbox, launched):
-                self._keep(launched)
-            else:
-                await self._remove(launched)
+            proven = reuse and await self._reset(sandbox, launched)
+        except asyncio.CancelledError:
+            await launched.client.close()  # given up; with its connection it ends by itself
+            raise
         finally:
             del self._leased[sandbox]
+        if proven:
+            self._keep(launched)
+        else:
+            self._clearing.moved()  # as far as to its removal
+            await self._clearing.settled(self._spawn(self._remove(launched), sandbox.id))
 
     async def _reset(self, sandbox: StewardSandbox, launched: Launched) -> bool:
         """Whether it is proven to be as new."""
@@ -243,33 +337,27 @@ class StewardBackend(ABC):
                 await launched.remove()
         except (SandboxError, TimeoutError) as error:
             _log.warning("sandbox %s is still there, the reaper will take it: %s", launched.client.name, error)
+        finally:
+            self.budget.give(launched.client.name)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        async def run() -> None:
-            try:
-                await work
-            except SandboxError as error:
-                _log.warning("clearing up a sandbox of the %s backend: %s", self.name, error)
-            except Exception:
-                _log.exception("clearing up a sandbox of the %s backend failed", self.name)
-
-        task = asyncio.create_task(run())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str = "a sandbox") -> asyncio.Task[None]:
+        return self._clearing.spawn(work, name)
 
     async def close(self) -> None:
-        """Idempotent: every sandbox of this backend is gone afterwards."""
+        """Idempotent: every sandbox of this backend is gone afterwards, or given up where its engine hangs."""
         self._closed = True
         for sandbox in list(self._leased):
-            self._spawn(sandbox.close(reuse=False))
+            self._spawn(sandbox.close(reuse=False), sandbox.id)
         while self._warm:
-            self._spawn(self._remove(self._warm.pop()))
-        for starting in self._starting:
-            starting.cancel()
-        while waiting := [*self._starting, *self._background]:
-            await asyncio.gather(*waiting, return_exceptions=True)
+            self._evict(self._warm[-1])
+        while self._starting:
+            for starting in self._starting:
+                starting.cancel()
+            await asyncio.wait(list(self._starting))
+        await self._clearing.finish()
 
     async def __aenter__(self) -> Self:
+        self.budget.sweep()
         return self
 
     async def __aexit__(

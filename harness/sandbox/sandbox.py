@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -110,6 +111,7 @@ class StewardSandbox:
         return (await self.client.call("read", fields, timeout_s=FILE_S)).out
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644, user: User = "agent") -> None:
+        self._check_room(data)
         await self.client.call("write", {"path": path, "mode": mode, "user": user}, timeout_s=FILE_S, body=data)
 
     async def collect(self, artefacts: Sequence[Artefact]) -> Collected:
@@ -123,17 +125,25 @@ class StewardSandbox:
         return Collected(tar=answer.out, refused=answer.fields["refused"])
 
     async def unpack(self, tar: bytes, to: str, *, user: User = "agent") -> None:
+        self._check_room(tar)
         await self.client.call("unpack", {"to": to, "user": user}, timeout_s=TREE_S, body=tar)
+
+    def _check_room(self, data: bytes) -> None:
+        """Refuses what no tree can hold: the steward, which has to hold it first, would be killed for its memory."""
+        most_mb = sum(self._spec.writable_mb.values())
+        if len(data) > most_mb << 20:
+            raise OSError(errno.ENOSPC, f"{len(data) >> 20} MiB for trees of {most_mb} MiB in all")
 
     async def snapshot(self) -> Snapshot:
         with self._snapshots.writer(self._spec) as writer:
             await self.client.call("snapshot", timeout_s=TREE_S, sink=writer.add)
-            return writer.finish()
+            taken = writer.finish()
+        await asyncio.to_thread(self._snapshots.added, taken)
+        return taken
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Fills the writable trees with a snapshot's files. Raises ConfigError if it is not on this machine."""
-        path = self._snapshots.path(snapshot)
-        tar = await asyncio.to_thread(path.read_bytes)
+        """Fills the writable trees with a snapshot's files. Raises SnapshotGone if it is not on this machine."""
+        tar = await asyncio.to_thread(self._snapshots.read, snapshot)
         await self.client.call("restore", timeout_s=TREE_S, body=tar)
 
     async def close(self, *, reuse: bool = True) -> None:

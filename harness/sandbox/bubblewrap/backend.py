@@ -22,15 +22,14 @@ import contextlib
 import os
 import socket
 from pathlib import Path
-from typing import Self
+from typing import Self, Unpack
 
 from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxSpec, SandboxUnavailable
 from metier.images import environment, rootfs
 
 from ..client import StewardClient
 from ..owner import Owner
-from ..pool import Launched, StewardBackend, steward_code
-from ..snapshots import SnapshotStore
+from ..pool import Launched, PoolOptions, StewardBackend, steward_code
 from . import cgroups
 from .command import FILTER_FD, Places, request
 from .filter import program
@@ -45,10 +44,8 @@ class BubblewrapBackend(StewardBackend):
 
     name = "bubblewrap"
 
-    def __init__(
-        self, *, max_warm: int = 8, recycle_verifiers: bool = True, snapshots: SnapshotStore | None = None
-    ) -> None:
-        super().__init__(max_warm=max_warm, recycle_verifiers=recycle_verifiers, snapshots=snapshots)
+    def __init__(self, **pool: Unpack[PoolOptions]) -> None:
+        super().__init__(**pool)
         self._as_root = os.geteuid() == 0
         self._hierarchy = cgroups.version()
         self._filter = program()
@@ -61,7 +58,7 @@ class BubblewrapBackend(StewardBackend):
     async def __aenter__(self) -> Self:
         cgroups.reap()
         await self._launcher()
-        return self
+        return await super().__aenter__()
 
     async def close(self) -> None:
         await super().close()
@@ -84,7 +81,7 @@ class BubblewrapBackend(StewardBackend):
             return await asyncio.shield(starting)
         except BaseException:
             # cut off in the middle, the sandbox may still come up: wait for the end of that, then remove it
-            self._spawn(_discard(starting))
+            self._spawn(_discard(starting), name)
             raise
 
     async def _start(self, name: str, spec: SandboxSpec, deadline: Deadline) -> Launched:
@@ -164,7 +161,11 @@ def _in_memory(data: bytes) -> int:
 
 
 async def _discard(starting: asyncio.Task[Launched]) -> None:
-    await asyncio.wait([starting])
+    try:
+        await asyncio.wait([starting])
+    except asyncio.CancelledError:
+        starting.cancel()
+        raise
     if not starting.cancelled() and starting.exception() is None:
         launched = starting.result()
         await launched.client.close()

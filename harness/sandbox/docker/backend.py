@@ -11,24 +11,22 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from metier.envs.core import Capability, Deadline, Limit, SandboxError, SandboxSpec, SandboxUnavailable
 from metier.images import cache_dir, docker_tag, making_room
 
 from ..client import StewardClient
 from ..owner import Owner
-from ..pool import Launched, StewardBackend, steward_code
-from ..snapshots import SnapshotStore
+from ..pool import Launched, PoolOptions, StewardBackend, steward_code
 from .container import creation
-from .engine import Attachment, Engine, EngineError, socket_path
+from .engine import PING_S, Attachment, Engine, EngineError, socket_path
 from .podman import CREATE, Podman, podman_of
 from .reaper import reap_for_ever, remove
 
 HELLO_S = 120.0
 """Imports of a heavy image included, on a busy machine; the caller's deadline is usually nearer."""
 BLAME_S = 2.0
-PING_S = 2.0
 
 
 class DockerBackend(StewardBackend):
@@ -45,15 +43,8 @@ class DockerBackend(StewardBackend):
         }
     )
 
-    def __init__(
-        self,
-        *,
-        run: str = "",
-        max_warm: int = 8,
-        recycle_verifiers: bool = True,
-        snapshots: SnapshotStore | None = None,
-    ) -> None:
-        super().__init__(max_warm=max_warm, recycle_verifiers=recycle_verifiers, snapshots=snapshots)
+    def __init__(self, *, run: str = "", **pool: Unpack[PoolOptions]) -> None:
+        super().__init__(**pool)
         self.engine = Engine(socket_path())
         self._owner = Owner.current()
         self._run = run or f"{self._owner.pid}-{int(time.time())}"
@@ -68,6 +59,7 @@ class DockerBackend(StewardBackend):
                 f"the Docker engine at {self.engine.path} is not ready ({answer.message}); wait for it, "
                 "set DOCKER_HOST, or choose the bubblewrap backend"
             )
+        await super().__aenter__()
         with making_room(cache_dir(), "Podman's system call filter"):
             self._podman = await podman_of(self.engine, cache_dir() / "seccomp")
         self._reaper = asyncio.create_task(reap_for_ever(self.engine, cache_dir() / "reaper.lock"))
@@ -87,7 +79,7 @@ class DockerBackend(StewardBackend):
             return await asyncio.shield(starting)
         except BaseException:
             # cut off in the middle, the engine may still bring it up: wait for the end of that, then remove it
-            self._spawn(self._discard(name, starting))
+            self._spawn(self._discard(name, starting), name)
             raise
 
     async def _start(self, name: str, spec: SandboxSpec, deadline: Deadline) -> Launched:
@@ -121,7 +113,11 @@ class DockerBackend(StewardBackend):
             await self.engine.checked("POST", "/containers/create", query={"name": name}, body=body)
 
     async def _discard(self, name: str, starting: asyncio.Task[Launched]) -> None:
-        await asyncio.wait([starting])
+        try:
+            await asyncio.wait([starting])
+        except asyncio.CancelledError:
+            starting.cancel()
+            raise
         if not starting.cancelled() and starting.exception() is None:
             await starting.result().client.close()
         await remove(self.engine, name)

@@ -38,6 +38,7 @@ def creation(name: str, image: str, spec: SandboxSpec, steward: Path, run: str, 
             owner.RUN: run,
             owner.LEASE: name,
             owner.DEADLINE: str(int(time.time() + life_of(spec))),
+            owner.DEADLINE_UP: str(int(owner.up_s() + life_of(spec))),
             owner.VERSION: str(VERSION),
         },
         "HostConfig": {

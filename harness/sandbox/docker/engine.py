@@ -1,23 +1,28 @@
 """The Docker engine's API over its Unix socket, as much of it as the hot path needs; works against Podman's as well.
 
 One connection a request: the engine's own work takes longer than a connect, and nothing is shared to be poisoned. Every
-request has a timeout. The `docker` SDK stays for images and administration, where threads do no harm.
+request has a timeout, and an engine that keeps failing to answer is left alone for a while (`breaker`). The `docker`
+SDK stays for images and administration, where threads do no harm.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from metier.envs.core import SandboxError, SandboxUnavailable
 
+from .breaker import Breaker, Circuit
+
 DEFAULT_SOCKET = "/var/run/docker.sock"
 API = "/v1.40"
 REQUEST_S = 30.0
+PING_S = 2.0
 _MAX_BODY_BYTES = 64 << 20
 """Far more than any list or journal that is asked for here."""
 _STDERR = 2
@@ -69,8 +74,10 @@ class Engine:
     def __init__(self, path: str, *, request_s: float = REQUEST_S) -> None:
         self.path = path
         self.request_s = request_s
+        self.breaker = Breaker()
+        self._asking = asyncio.Lock()
 
-    async def ping(self, *, timeout_s: float = 2.0) -> bool:
+    async def ping(self, *, timeout_s: float = PING_S) -> bool:
         """Whether an engine answers."""
         try:
             return (await self.request("GET", "/_ping", timeout_s=timeout_s)).status == 200
@@ -87,7 +94,46 @@ class Engine:
         timeout_s: float | None = None,
     ) -> Response:
         """One request. Raises SandboxUnavailable if no engine answers in time, or what answers is none."""
-        timeout_s = self.request_s if timeout_s is None else timeout_s
+        await self._pass()
+        if timeout_s is not None:  # the caller's own impatience says little of the engine
+            return await self._exchange(method, path, query, body, timeout_s)
+        with self._counted():
+            return await self._exchange(method, path, query, body, self.request_s)
+
+    async def _pass(self) -> None:
+        """Whether the engine may be asked. Raises SandboxUnavailable while its circuit is open."""
+        if self.breaker.circuit is Circuit.CLOSED:
+            return
+        async with self._asking:
+            if self.breaker.try_again():
+                try:
+                    with contextlib.suppress(SandboxUnavailable), self._counted():
+                        await self._exchange("GET", "/_ping", None, None, PING_S)
+                finally:
+                    self.breaker.given_up()
+        if self.breaker.circuit is not Circuit.CLOSED:
+            raise SandboxUnavailable(
+                f"the Docker engine at {self.path} did not answer several times in a row, and is left alone for "
+                f"{self.breaker.left_s:.0f} s more; restart it, or choose the bubblewrap backend (last: "
+                f"{self.breaker.why})"
+            )
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Tells the breaker whether there was an answer; one that refuses is one."""
+        try:
+            yield
+        except EngineError:
+            self.breaker.succeeded()
+            raise
+        except SandboxUnavailable as error:
+            self.breaker.failed(str(error))
+            raise
+        self.breaker.succeeded()
+
+    async def _exchange(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: Any, timeout_s: float
+    ) -> Response:
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -139,6 +185,11 @@ class Engine:
 
     async def attach(self, name: str) -> Attachment:
         """The standard streams of a container, before it starts. Raises EngineError, SandboxUnavailable."""
+        await self._pass()
+        with self._counted():
+            return await self._attach(name)
+
+    async def _attach(self, name: str) -> Attachment:
         query = {"stream": "1", "stdin": "1", "stdout": "1", "stderr": "1"}
         path = f"/containers/{quote(name)}/attach"
         try:

@@ -82,8 +82,10 @@ def _listed(containers: Any) -> list[dict[str, Any]]:
 def _orphaned(container: dict[str, Any]) -> bool:
     labels = container.get("Labels") or {}
     holder = owner.Owner.parse(labels.get(owner.OWNER, ""))
-    deadline = labels.get(owner.DEADLINE, "")
-    past = deadline.isdigit() and time.time() > int(deadline) + GRACE_S
+    # by the clock since boot where it is the same one: the time of day may be set, and would take from the living
+    up = labels.get(owner.DEADLINE_UP, "") if holder is not None and holder.of_this_boot() else ""
+    deadline, now = (up, owner.up_s()) if up.isdigit() else (labels.get(owner.DEADLINE, ""), time.time())
+    past = deadline.isdigit() and now > int(deadline) + GRACE_S
     return past or (holder is not None and holder.dead())
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .files import _DIR, split
+from .names import shown
 from .trees import END, Entry, escapes, listing, open_entry, packed
 
 MAX_ENTRIES = 20_000
@@ -23,8 +24,6 @@ MAX_PATH_BYTES = 1024
 """Of a path below /workspace: one that a program can still open elsewhere, where paths end at 4,096."""
 MAX_NAME_BYTES = 4 << 20
 """Of all paths of an artefact."""
-SHOWN_CHARACTERS = 80
-"""Of a name that the agent chose."""
 REASON_CHARACTERS = 300
 
 
@@ -121,9 +120,3 @@ def kind_of(mode: int) -> str:
         if test(mode):
             return word
     return "a file"
-
-
-def shown(name: str) -> str:
-    """A name as it may be said: printable, and its beginning only where it is long."""
-    beginning = repr(name[:SHOWN_CHARACTERS])[1:-1]
-    return beginning if len(name) <= SHOWN_CHARACTERS else f"{beginning}… ({len(name)} characters)"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import json
 import os
 import platform
@@ -169,15 +170,16 @@ class Steward:
         elif frame.kind == REQUEST:
             request = frame.json()
             if request.get("data"):
-                self._bodies[frame.stream] = (request, bytearray())
+                # gives its bytes without a copy: two of a large tree, and the tree itself, fill a sandbox's memory
+                self._bodies[frame.stream] = (request, io.BytesIO())
             else:
                 self._serve(frame.stream, request, b"")
         elif frame.kind == DATA and frame.stream in self._bodies:
             request, body = self._bodies[frame.stream]
-            body += frame.payload
-            if len(body) >= request["data"]:
+            body.write(frame.payload)
+            if body.tell() >= request["data"]:
                 del self._bodies[frame.stream]
-                self._serve(frame.stream, request, bytes(body))
+                self._serve(frame.stream, request, body.getvalue())
         elif frame.kind == CANCEL:
             self._bodies.pop(frame.stream, None)
             if frame.stream in self.commands:

@@ -10,7 +10,7 @@ readonly venv=${METIER_VENV:-.venv}
 readonly cache=${METIER_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/metier}
 readonly lock=requirements/ci.lock
 read -ra extra <<<"${METIER_APT_EXTRA:-}"
-readonly packages=(bubblewrap ca-certificates containerd docker.io iptables libjemalloc2 mmdebstrap runc util-linux "${extra[@]}")
+readonly packages=(bubblewrap ca-certificates containerd docker.io iptables libjemalloc2 mmdebstrap redis-tools runc util-linux "${extra[@]}")
 readonly engine_wait_s=60
 
 say() { printf '[setup %s/5] %s\n' "$1" "$2"; }

@@ -4,6 +4,8 @@ The peers: the `docker` SDK with one `exec` for each step, as many harnesses do 
 (a server in the container, one HTTP request for each step), in an image with its server installed. Peers get no
 hardening, and no more work than their own documentation asks for. `gap` says what a way lacks on this machine.
 """
+# pyright: reportMissingImports=false
+# SWE-ReX is in no lock of ours: who measures against it installs it
 
 from __future__ import annotations
 

@@ -40,11 +40,12 @@ def recorded_call(call: ToolCall) -> ToolCall:
 
 def recorded_turn(turn: AssistantTurn) -> AssistantTurn:
     """A turn as it is recorded, and as its policy is told of it later."""
-    text, notes = valid_text(turn.text), tuple(map(valid_text, turn.notes))
+    text, notes, reasoning = valid_text(turn.text), tuple(map(valid_text, turn.notes)), valid_text(turn.reasoning)
     calls = tuple(map(recorded_call, turn.calls))
-    if text == turn.text and notes == turn.notes and all(map(operator.is_, calls, turn.calls)):
+    same = (text, notes, reasoning) == (turn.text, turn.notes, turn.reasoning)
+    if same and all(map(operator.is_, calls, turn.calls)):
         return turn
-    return dataclasses.replace(turn, text=text, notes=notes, calls=calls)
+    return dataclasses.replace(turn, text=text, notes=notes, reasoning=reasoning, calls=calls)
 
 
 class EpisodeResult(pydantic.BaseModel):

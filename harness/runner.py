@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -55,6 +56,10 @@ class _Transcript:
             timings_s=self.timings_s,
             **how,
         )
+
+    def left(self, task: Task) -> Json:
+        """As JSON, for `failed` to say how it ended."""
+        return self.result(task, outcome=Outcome.CANCELLED).model_dump(mode="json")
 
 
 async def run_episode(
@@ -150,9 +155,11 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
     `policy` with `name` and `settings`.
 
     Raises:
-        MetierError: ConfigError as `run_episode`; an infrastructure failure, for the scheduler to retry by its class.
+        ConfigError: as `run_episode`.
+        WorkFailed: an infrastructure failure, for the scheduler to retry by its class; it leaves what was said and done
+            until then, as a cancellation does.
     """
-    from metier.scheduler.worker import on_close
+    from metier.scheduler import WorkFailed, on_close
 
     name = str(payload.get("backend", "auto"))
     if not _backends.is_open(name):
@@ -170,23 +177,34 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
     if chosen["name"] == "oracle":
         settings = {"env_id": task.env_id, "seed": task.seed, "level": task.level, "options": task.options}
     policy = open_policy(chosen["name"], settings)
-    result = await _play(task, policy, backend, preparer, deadline, None, _Transcript())
+    said = _Transcript()
+    try:
+        result = await _play(task, policy, backend, preparer, deadline, None, said)
+    except ConfigError:
+        raise
+    except (MetierError, asyncio.CancelledError) as error:
+        raise WorkFailed(error, said.left(task)) from error
     return result.model_dump(mode="json")
 
 
-def failed(payload: dict[str, Any], failure: str, message: str) -> EpisodeResult:
-    """The result of an item whose work never came back: the scheduler's failure as an episode's outcome."""
+def failed(payload: dict[str, Any], failure: str, message: str, left: Json = None) -> EpisodeResult:
+    """The result of an item that never came to a verdict: the scheduler's failure as an episode's outcome.
+
+    `left` is what the work left behind: the transcript of its last attempt, if that came so far.
+    """
     import metier.envs.core as core
 
     kind: Any = getattr(core, failure, ClusterError)
     outcome = getattr(kind, "outcome", None) or Outcome.CLUSTER_FAILURE
     if failure == "CancelledError":
         outcome = Outcome.CANCELLED
+    how = {"outcome": outcome, "failure": valid_text(f"{failure}: {message}")}
+    if isinstance(left, dict):
+        return EpisodeResult.model_validate({**left, **how})
     return EpisodeResult(
         env_id=payload["env_id"],
         seed=payload["seed"],
         level=payload.get("level", 0),
         sample=payload.get("sample", 0),
-        outcome=outcome,
-        failure=valid_text(f"{failure}: {message}"),
+        **how,
     )

@@ -5,6 +5,7 @@ from .docker_builder import engine_answers
 from .listing import Listed, ls, prune
 from .recipe import Recipe, digest, docker_tag, environment, names, recipe
 from .rootfs import rootfs
+from .stopping import Stop, Stopped
 from .store import Progress, Record, cache_dir, making_room, no_room
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "Progress",
     "Recipe",
     "Record",
+    "Stop",
+    "Stopped",
     "build",
     "cache_dir",
     "digest",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from dataclasses import asdict
 
@@ -13,7 +14,7 @@ from . import build, ls, prune
 
 
 def main() -> int:
-    """Exit code 0, or 1 with the reason on stderr."""
+    """Exit code 0, or 1 with the reason on stderr; 130 where a signal ended it."""
     parser = argparse.ArgumentParser(prog="python -m metier.images", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     builds = commands.add_parser("build", help="build images (all by default), parents first")
@@ -23,6 +24,7 @@ def main() -> int:
     lists.add_argument("--json", action="store_true")
     commands.add_parser("prune", help="remove what no recipe names any more")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if arguments.command == "build":
             build(arguments.names or None, engine=arguments.engine)
@@ -33,6 +35,9 @@ def main() -> int:
     except MetierError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted; what was being built is removed", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -15,6 +15,7 @@ from .docker_builder import DockerBuilder, engine_answers
 from .recipe import Recipe, names, recipe
 from .reporter import Reporter
 from .rootfs_builder import RootfsBuilder
+from .stopping import Stop
 from .store import Progress, Record, cache_dir, load_record, locked, making_room, previous_record, save_record
 
 Engine = Literal["auto", "docker", "bubblewrap"]
@@ -33,7 +34,7 @@ def to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def builder_for(engine: Engine) -> Builder:
+def builder_for(engine: Engine, stop: Stop | None = None) -> Builder:
     """The builder of that name; `auto` is Docker where an engine answers, else bubblewrap.
 
     Raises:
@@ -41,7 +42,7 @@ def builder_for(engine: Engine) -> Builder:
         SandboxUnavailable: it is not there, or cannot build on this machine.
     """
     if engine == "docker" or (engine == "auto" and engine_answers()):
-        builder = DockerBuilder()
+        builder = DockerBuilder(stop)
         if builder.is_podman():
             raise SandboxUnavailable(
                 "the engine is Podman, which runs our images but cannot build them; build them on Docker and hand them "
@@ -49,35 +50,41 @@ def builder_for(engine: Engine) -> Builder:
             )
         return builder
     if engine in ("auto", "bubblewrap"):
-        return RootfsBuilder()
+        return RootfsBuilder(stop)
     raise ConfigError(f"no engine named {engine!r}; there are auto, docker and bubblewrap")
 
 
 def build(
-    images: Iterable[str] | None = None, *, engine: Engine = "auto", progress: Progress = to_stderr
+    images: Iterable[str] | None = None,
+    *,
+    engine: Engine = "auto",
+    progress: Progress = to_stderr,
+    stop: Stop | None = None,
 ) -> list[Record]:
     """Build the named images (all by default) and their parents; what is there already is not built again.
 
     Raises:
         ConfigError: an unknown name or engine, or a Dockerfile outside the dialect: before anything is built.
         SandboxUnavailable: a step or a smoke test failed; the message shows where, and its last output.
+        Stopped: `stop` was asked for.
     """
     wanted = [recipe(name) for name in (names() if images is None else images)]
-    builder = builder_for(engine)
+    stop = stop or Stop()
+    builder = builder_for(engine, stop)
     chain = {each.name: each for last in wanted for each in last.lineage()}
     with making_room(cache_dir(), "images"):
-        return [_build_one(builder, each, progress) for each in chain.values()]
+        return [_build_one(builder, each, progress, stop) for each in chain.values()]
 
 
-def _build_one(builder: Builder, target: Recipe, progress: Progress) -> Record:
+def _build_one(builder: Builder, target: Recipe, progress: Progress, stop: Stop) -> Record:
     smoke = hashlib.sha256(target.smoke.read_bytes()).hexdigest() if target.smoke else ""
-    with locked(target.name, progress):
+    with locked(target.name, progress, stop):
         done = load_record(target, builder.name)
         there = builder.has(target)
         if there and done and done.smoke == smoke:
             progress(f"[{target.name}] {target.tag} is there ({done.size_mb} MiB)")
             return done
-        reporter = Reporter(target.name, progress)
+        reporter = Reporter(target.name, progress, stop)
         if not there:
             builder.make(target, reporter)
         if target.smoke:
@@ -102,16 +109,19 @@ def _build_one(builder: Builder, target: Recipe, progress: Progress) -> Record:
 
 
 def _prove(builder: Builder, target: Recipe, reporter: Reporter, *, fresh: bool) -> None:
-    """Run the smoke test; an image that was just built and fails it is removed, so that nobody uses it."""
+    """Run the smoke test; an image that was just built and is not proven by it is removed, so that nobody uses it."""
     reporter.say("smoke test")
-    ran = builder.run(target, ["python3", SMOKE_PATH], smoke=target.smoke)
-    if ran.code != 0:
+    try:
+        ran = builder.run(target, ["python3", SMOKE_PATH], smoke=target.smoke)
+        if ran.code != 0:
+            tail = "\n".join(ran.output.splitlines()[-40:])
+            raise SandboxUnavailable(
+                f"image {target.name} failed its smoke test {target.smoke} (exit code {ran.code}):\n{tail}"
+            )
+    except BaseException:
         if fresh:
             builder.discard(target)
-        tail = "\n".join(ran.output.splitlines()[-40:])
-        raise SandboxUnavailable(
-            f"image {target.name} failed its smoke test {target.smoke} (exit code {ran.code}):\n{tail}"
-        )
+        raise
 
 
 def _report_drift(target: Recipe, record: Record, reporter: Reporter) -> None:

@@ -23,7 +23,10 @@ class Ran(NamedTuple):
 
 
 class Builder(Protocol):
-    """Builds single images whose parents are there; `build.py` does the rest."""
+    """Builds single images whose parents are there; `build.py` does the rest.
+
+    What takes long raises Stopped once its build's `Stop` was asked for.
+    """
 
     name: str
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ from .builder import SMOKE_MEMORY_MB, SMOKE_PATH, SMOKE_TIMEOUT_S, SMOKE_TMPFS_M
 from .host import BUILD_CA, ca_bundle, step_variables
 from .recipe import Recipe
 from .reporter import Reporter
+from .stopping import Stop
 
 _STEP = re.compile(r"Step (\d+)/(\d+) : (.*)", re.DOTALL)
 _STAGED_CA = ".metier-build/ca.pem"
 _READ_TIMEOUT_S = 1800
+_LOOK_S = 1.0
+"""How often it is looked whether a running container's build was stopped."""
 _LABEL = "metier.image"
 
 
@@ -59,10 +63,11 @@ class DockerBuilder:
 
     name = "docker"
 
-    def __init__(self) -> None:
+    def __init__(self, stop: Stop | None = None) -> None:
         import docker
         from docker import errors
 
+        self._stop = stop or Stop()
         try:
             self._client: Any = docker.from_env(timeout=_READ_TIMEOUT_S)
         except errors.DockerException as error:
@@ -93,6 +98,7 @@ class DockerBuilder:
 
     def _import_base(self, recipe: Recipe, reporter: Reporter) -> None:
         tar = base_tar(recipe, reporter)
+        self._stop.check()
         reporter.say("importing")
         changes = ['CMD ["/bin/bash"]', f"LABEL {_LABEL}=base"]
         changes += [f"ENV {name}={value}" for name, value in recipe.environment.items()]
@@ -101,7 +107,11 @@ class DockerBuilder:
         self._client.images.get(recipe.tag).tag(repository, "latest")
 
     def _build(self, recipe: Recipe, reporter: Reporter) -> None:
+        from docker.types import CancellableStream
+
         text, skipped = dockerfile_text(recipe)
+        answers: list[Any] = []
+        self._client.api.hooks["response"] = [lambda response, **_: answers.append(response)]
         stream = self._client.api.build(
             fileobj=_context(recipe, text),
             custom_context=True,
@@ -112,6 +122,13 @@ class DockerBuilder:
             forcerm=True,
             decode=True,
         )
+        self._client.api.hooks["response"] = []
+        # an engine whose client hangs up ends the step and removes its container
+        with self._stop.cut_by(CancellableStream(stream, answers[-1]).close):
+            self._follow(stream, recipe, skipped, reporter)
+
+    def _follow(self, stream: Iterable[dict[str, Any]], recipe: Recipe, skipped: int, reporter: Reporter) -> None:
+        """Tell what a build says. Raises SandboxUnavailable."""
         current = recipe.steps[0]
         for part in stream:
             if "error" in part:
@@ -128,8 +145,6 @@ class DockerBuilder:
 
     def run(self, recipe: Recipe, command: Sequence[str], *, smoke: Path | None = None) -> Ran:
         """In a container as a sandbox is, removed afterwards."""
-        import requests
-
         container = self._client.containers.create(
             recipe.tag,
             list(command),
@@ -149,16 +164,28 @@ class DockerBuilder:
         )
         try:
             container.start()
-            try:
-                code = container.wait(timeout=SMOKE_TIMEOUT_S)["StatusCode"]
-            except requests.exceptions.RequestException:
-                return Ran(
-                    124,
-                    f"did not end within {SMOKE_TIMEOUT_S:.0f} s\n{container.logs(tail=40).decode(errors='replace')}",
-                )
+            code = self._waited(container)
+            if code is None:
+                shown = container.logs(tail=40).decode(errors="replace")
+                return Ran(124, f"did not end within {SMOKE_TIMEOUT_S:.0f} s\n{shown}")
             return Ran(code, container.logs().decode(errors="replace"))
         finally:
             container.remove(force=True)
+
+    def _waited(self, container: Any) -> int | None:
+        """Its exit code; None where it took too long. Raises Stopped."""
+        import requests
+
+        deadline = time.monotonic() + SMOKE_TIMEOUT_S
+        while time.monotonic() < deadline:
+            self._stop.check()
+            try:
+                return int(container.wait(timeout=_LOOK_S)["StatusCode"])
+            except requests.exceptions.RequestException as error:
+                # over a Unix socket, a read that takes too long is a connection error
+                if not isinstance(error, requests.exceptions.Timeout) and "timed out" not in str(error):
+                    raise
+        return None
 
     def size_mb(self, recipe: Recipe) -> int:
         """All layers together."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from metier.envs.core import SandboxUnavailable
 
+from .stopping import Stop
 from .store import Progress
 
 _QUIET_S = 10.0
@@ -17,7 +19,8 @@ _QUIET_S = 10.0
 class Reporter:
     """Turns a builder's output into lines of progress; `tail` keeps what an error message needs."""
 
-    def __init__(self, name: str, progress: Progress) -> None:
+    def __init__(self, name: str, progress: Progress, stop: Stop | None = None) -> None:
+        self.stop = stop or Stop()
         self._name = name
         self._progress = progress
         self._started = self._spoke = time.monotonic()
@@ -42,19 +45,21 @@ class Reporter:
         if lines and time.monotonic() - self._spoke > _QUIET_S:
             self.say(f"… {lines[-1]}")
 
-    def run(self, command: Sequence[str], *, what: str) -> None:
-        """Run a command, its output into this reporter.
+    def run(self, command: Sequence[str], *, what: str, environment: Mapping[str, str] | None = None) -> None:
+        """Run a command, its output into this reporter; `environment` is added to this process's.
 
         Raises:
             SandboxUnavailable: it ended with another code than 0; the message begins with `what`.
+            Stopped: as `Stop.child`.
         """
-        with subprocess.Popen(
+        with self.stop.child(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            env={**os.environ, **(environment or {})},
         ) as run:
             assert run.stdout is not None
             for line in run.stdout:

@@ -11,9 +11,9 @@ import glob
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from metier.envs.core import ConfigError, SandboxUnavailable
 
@@ -23,7 +23,8 @@ from .dockerfile import Step, expand
 from .host import BUILD_CA, ca_bundle, step_variables
 from .recipe import Recipe
 from .reporter import Reporter
-from .store import rootfs_path
+from .stopping import Stop
+from .store import remove_tree, rootfs_path
 
 MOUNT_POINTS = ("dev", "metier", "proc", "run", "sys", "tmp", "workspace")
 
@@ -33,7 +34,8 @@ class RootfsBuilder:
 
     name = "bubblewrap"
 
-    def __init__(self) -> None:
+    def __init__(self, stop: Stop | None = None) -> None:
+        self._stop = stop or Stop()
         if shutil.which("bwrap") is None:
             raise SandboxUnavailable("building without a Docker engine takes bubblewrap: apt-get install bubblewrap")
 
@@ -42,7 +44,7 @@ class RootfsBuilder:
         return rootfs_path(recipe).is_dir()
 
     def make(self, recipe: Recipe, reporter: Reporter) -> None:
-        """Unpack the base, or copy the parent and run the steps in it."""
+        """Unpack the base, or copy the parent and run the steps in it. Raises also Stopped."""
         if os.geteuid() != 0:
             raise SandboxUnavailable(
                 f"image {recipe.name} is not built, and building it without a Docker engine takes root; run "
@@ -76,12 +78,15 @@ class RootfsBuilder:
         argv += ["--ro-bind", str(rootfs_path(recipe)), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/metier"]
         argv += [*places, "--remount-ro", "/metier", "--chdir", "/workspace"]
         argv += [*_environment({**recipe.environment, "HOME": "/workspace"}), "--", *command]
-        try:
-            ran = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=SMOKE_TIMEOUT_S)
-        except subprocess.TimeoutExpired as late:
-            shown = (late.stdout or b"").decode(errors="replace")
-            return Ran(124, f"did not end within {SMOKE_TIMEOUT_S:.0f} s\n{shown}")
-        return Ran(ran.returncode, (ran.stdout + ran.stderr).decode(errors="replace"))
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with self._stop.child(argv, **streams) as process:
+            try:
+                output, _ = process.communicate(timeout=SMOKE_TIMEOUT_S)
+            except subprocess.TimeoutExpired as late:
+                process.kill()
+                shown = (late.stdout or b"").decode(errors="replace")
+                return Ran(124, f"did not end within {SMOKE_TIMEOUT_S:.0f} s\n{shown}")
+        return Ran(process.returncode, output.decode(errors="replace"))
 
     def size_mb(self, recipe: Recipe) -> int:
         """The directory's blocks."""
@@ -103,39 +108,33 @@ def finish(root: Path) -> None:
         (root / name).touch()
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a tree whose directories may be unreadable to a plain user; absent is fine."""
-    if path.exists():
-        subprocess.run(["rm", "-rf", "--one-file-system", str(path)], check=True)
-
-
 def _steps(recipe: Recipe, root: Path, reporter: Reporter) -> None:
     """Run the recipe's own steps in `root`."""
     assert recipe.parent is not None
     environment, arguments = dict(recipe.parent.environment), {}
-    with tempfile.TemporaryDirectory(prefix="metier-build-") as scratch:
-        ca = Path(scratch) / "ca.pem"
-        ca.write_bytes(ca_bundle())
-        for index, step in enumerate(recipe.steps[1:], 1):
-            reporter.say(f"step {index}/{len(recipe.steps) - 1} {step.keyword} {step.value}")
-            known = {**arguments, **environment}
-            if step.keyword == "ENV":
-                environment |= {name: expand(value, known) for name, value in step.assignments().items()}
-            elif step.keyword == "ARG":
-                arguments |= {name: expand(value, known) for name, value in step.assignments().items()}
-            elif step.keyword == "COPY":
-                _copy(recipe, root, step, known)
-            else:
-                variables = {"HOME": "/root", **step_variables(), **known}
-                place = f"{recipe.folder / 'Dockerfile'}:{step.line}: the step"
-                reporter.run(_step_argv(root, ca, variables, step.value), what=place)
+    ca = root / BUILD_CA.lstrip("/")
+    ca.parent.mkdir(parents=True, exist_ok=True)
+    ca.write_bytes(ca_bundle())  # as the Docker builder has it: in the image until it is finished
+    for index, step in enumerate(recipe.steps[1:], 1):
+        reporter.say(f"step {index}/{len(recipe.steps) - 1} {step.keyword} {step.value}")
+        known = {**arguments, **environment}
+        if step.keyword == "ENV":
+            environment |= {name: expand(value, known) for name, value in step.assignments().items()}
+        elif step.keyword == "ARG":
+            arguments |= {name: expand(value, known) for name, value in step.assignments().items()}
+        elif step.keyword == "COPY":
+            _copy(recipe, root, step, known)
+        else:
+            variables = {"HOME": "/root", **step_variables(), **known}
+            place = f"{recipe.folder / 'Dockerfile'}:{step.line}: the step"
+            reporter.run(_step_argv(root, variables, step.value), what=place)
 
 
-def _step_argv(root: Path, ca: Path, variables: Mapping[str, str], line: str) -> list[str]:
+def _step_argv(root: Path, variables: Mapping[str, str], line: str) -> list[str]:
     """The step as root with every capability, in namespaces of its own, the host's settings out of reach."""
     argv = ["bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
     argv += ["--cap-add", "ALL", "--bind", str(root), "/", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
-    argv += ["--dev", "/dev", "--ro-bind", str(ca), BUILD_CA, "--chdir", "/"]
+    argv += ["--dev", "/dev", "--chdir", "/"]
     argv += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf", *_environment(variables)]
     return [*argv, "--", "/bin/sh", "-c", line]
 

@@ -13,17 +13,21 @@ import errno
 import fcntl
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from metier.envs.core import SandboxUnavailable
 
 from .recipe import Recipe
+from .stopping import Stop
 
 Progress = Callable[[str], None]
 """Takes one finished line of progress."""
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,15 @@ def no_room(folder: Path, what: str, error: OSError) -> SandboxUnavailable:
     )
 
 
+def remove_tree(path: Path) -> None:
+    """Remove a tree whose directories may be unreadable to a plain user; absent is fine.
+
+    Not what is mounted in it, and to its end: in a session of its own, a terminal's Ctrl-C does not reach it.
+    """
+    if path.exists():
+        subprocess.run(["rm", "-rf", "--one-file-system", str(path)], check=True, start_new_session=True)
+
+
 def rootfs_path(recipe: Recipe) -> Path:
     """Where the root file system of `recipe` lies, made or not."""
     return cache_dir() / "rootfs" / f"{recipe.name}-{recipe.digest[:12]}"
@@ -120,16 +133,30 @@ def save_record(recipe: Recipe, record: Record) -> None:
 
 
 @contextlib.contextmanager
-def locked(name: str, progress: Progress) -> Iterator[None]:
-    """One builder of image `name` at a time on this host; the lock dies with its process."""
+def locked(name: str, progress: Progress, stop: Stop | None = None) -> Iterator[None]:
+    """One builder of image `name` at a time on this host; the lock dies with its process.
+
+    Raises:
+        Stopped: `stop` was asked for, at the latest while this waited.
+    """
+    stop = stop or Stop()
+    stop.check()
     path = cache_dir() / "locks" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         started = time.monotonic()
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _taken(handle):
             progress(f"[{name}] another process is building it: waiting")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            while not _taken(handle):
+                stop.check()
+                time.sleep(_LOOK_S)
             progress(f"[{name}] waited {time.monotonic() - started:.0f} s")
         yield
+
+
+def _taken(handle: IO[str]) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -11,11 +11,12 @@ import importlib
 import inspect
 import json
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from metier.envs.core import ConfigError, Deadline, Json
 
+from .contract import WorkFailed
 from .stopping import stop
 
 GRACE_S = 2.0
@@ -32,7 +33,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """How one attempt ended; `failure` is the error's class name, None when done."""
+    """How one attempt ended; `failure` is the error's class name, None when done. `value` as in `WorkResult`."""
 
     value: Json = None
     failure: str | None = None
@@ -40,8 +41,13 @@ class Attempt:
 
     @classmethod
     def failed(cls, error: BaseException) -> Attempt:
-        """From the error itself."""
-        return cls(failure=type(error).__name__, message=str(error) or repr(error))
+        """From the error itself, with what it left."""
+        if not isinstance(error, WorkFailed):
+            return cls(failure=type(error).__name__, message=str(error) or repr(error))
+        attempt = cls.failed(error.cause)
+        if wrong := _no_json(error.left):
+            return replace(attempt, message=f"{attempt.message}; what it left is not JSON ({wrong}), and was dropped")
+        return replace(attempt, value=error.left)
 
 
 def resolve(task: str) -> Task:
@@ -73,7 +79,8 @@ async def run_attempt(task: Task, payload: Mapping[str, Json], deadline: Deadlin
     message = str(deadline.error(name))
     if not await stop(work, CANCEL_S):
         message += f"; it also ignored its cancellation for {CANCEL_S:g} s and was abandoned"
-    return Attempt(failure="DeadlineExceeded", message=message)
+    stopped = _outcome(work, name) if work.done() else Attempt()
+    return Attempt(failure="DeadlineExceeded", message=message, value=stopped.value if stopped.failure else None)
 
 
 def _outcome(work: asyncio.Future[Json], name: str) -> Attempt:
@@ -83,8 +90,15 @@ def _outcome(work: asyncio.Future[Json], name: str) -> Attempt:
     if error is not None:
         return Attempt.failed(error)
     value = work.result()
+    if wrong := _no_json(value):
+        return Attempt.failed(ConfigError(f"{name} returned what is not JSON ({wrong}): return plain values only"))
+    return Attempt(value=value)
+
+
+def _no_json(value: object) -> str:
+    """Why it is none; empty where it is."""
     try:
         json.dumps(value)
     except (TypeError, ValueError) as wrong:
-        return Attempt.failed(ConfigError(f"{name} returned what is not JSON ({wrong}): return plain values only"))
-    return Attempt(value=value)
+        return str(wrong)
+    return ""

@@ -49,6 +49,18 @@ class WorkItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAttempt:
+    """One that was followed by another."""
+
+    failure: str
+    """The error's class name."""
+    message: str
+    value: Json
+    """What it left behind by `WorkFailed`, else None."""
+    run_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
     """How a work item ended: `failure` is the error's class name, None when done.
 
@@ -58,12 +70,31 @@ class WorkResult:
 
     key: str
     value: Json
+    """What the task returned. Where it failed: what its last attempt left behind by `WorkFailed`, else None."""
     failure: str | None
     attempts: int
     timings_s: Mapping[str, float]
     """queue_s and run_s at least."""
     message: str = ""
     """The error's own words."""
+    history: tuple[FailedAttempt, ...] = ()
+    """The attempts before the last one, in order."""
+
+
+class WorkFailed(Exception):
+    """What a task raises to fail with `cause` and yet leave something behind, such as how far it came.
+
+    The result names the cause, and retries go by it, as if the task had raised it.
+
+    Example:
+        >>> WorkFailed(TimeoutError("too late"), {"steps": 3}).left
+        {'steps': 3}
+    """
+
+    def __init__(self, cause: BaseException, left: Json) -> None:
+        super().__init__(cause, left)
+        self.cause = cause
+        self.left = left
 
 
 class Executor(Protocol):

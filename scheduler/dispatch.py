@@ -15,7 +15,7 @@ from metier.envs.core import ConfigError, Deadline
 
 from .admission import Admission
 from .attempt import Attempt
-from .contract import Needs, WorkItem, WorkResult
+from .contract import FailedAttempt, Needs, WorkItem, WorkResult
 from .retries import RETRIES, pause_s
 from .stopping import stop, stop_all
 
@@ -61,7 +61,7 @@ class Dispatcher:
 
     async def _to_its_end(self, item: WorkItem) -> WorkResult:
         queue_s = run_s = 0.0
-        attempts = 0
+        history: list[FailedAttempt] = []
         deadline: Deadline | None = None
         while True:
             waiting_since = time.monotonic()
@@ -71,10 +71,11 @@ class Dispatcher:
                 if deadline is None:
                     deadline = Deadline.after(item.timeout_s, limit="timeout_s", set_by=f"work item {item.key}")
                 attempt = await self._run_attempt(item, deadline)
-                run_s += time.monotonic() - started
-            attempts += 1
+                took_s = time.monotonic() - started
+                run_s += took_s
+            attempts = len(history) + 1
             pause = None if attempt.failure is None else pause_s(attempt.failure, attempts, self._retries)
-            if pause is None or pause >= deadline.left_s():
+            if attempt.failure is None or pause is None or pause >= deadline.left_s():
                 return WorkResult(
                     key=item.key,
                     value=attempt.value,
@@ -82,7 +83,11 @@ class Dispatcher:
                     attempts=attempts,
                     timings_s={"queue_s": queue_s, "run_s": run_s},
                     message=attempt.message,
+                    history=tuple(history),
                 )
+            history.append(
+                FailedAttempt(failure=attempt.failure, message=attempt.message, value=attempt.value, run_s=took_s)
+            )
             await asyncio.sleep(pause)
             queue_s += pause
 

@@ -2,7 +2,8 @@
 
 A cluster started here leaves no process and no file behind. Ray's own processes die with the driver, by a kernel signal
 that is tied to the thread which started them (so that thread is kept until the end), except for two agents that linger
-for about a minute after the driver was killed: a shell on a pipe ends them as soon as the driver is gone.
+for about a minute after the driver was killed: a tether ends whoever works in the cluster's folder as soon as the
+driver is gone, and removes the folder.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,17 +25,30 @@ from typing import Any, TypeVar
 
 from metier.envs.core import ClusterError, ConfigError
 
+from .tether import Tether
+
 T = TypeVar("T")
 
 _CONNECT_S = 5.0
+_REARM_S = 0.02
+"""So long, at the most, what Ray does at SIGTERM is in force."""
 _STARTS = 3
 """Ray gives its own processes 30 seconds to come up, which a busy machine may need more than once."""
 
 _AFTER_DRIVER = """\
-read -r _
-for pid in $2; do grep -qa '^ray::' "/proc/$pid/cmdline" && kill -9 "$pid"; done
+for _ in 1 2 3 4 5; do
+    folders=$(find /proc/[0-9]*/fd -lname "$1/*" -printf '%h\\n' 2>/dev/null | sort -u)
+    [ -n "$folders" ] || break
+    for folder in $folders; do
+        pid=${folder%/fd}
+        grep -qaE 'ray::|/ray/' "$pid/cmdline" && kill -9 "${pid#/proc/}"
+    done
+    sleep 0.2
+done
 rm -rf "$1"
 """
+"""Ray's processes have their logs in the folder open; one that was just being started has none yet. Who reads them is
+somebody else."""
 
 
 class RayCluster:
@@ -45,7 +60,7 @@ class RayCluster:
         self._object_store_mb = object_store_mb
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ray driver")
         self._folder: str | None = None
-        self._watch: subprocess.Popen[bytes] | None = None
+        self._tether: Tether | None = None
         self._started = False
         self.keep_logs = False
         """Set when a worker was lost: its log is then left where the error said."""
@@ -70,7 +85,15 @@ class RayCluster:
         self._thread.shutdown()
 
     async def _call(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+        called = asyncio.get_running_loop().run_in_executor(self._thread, function)
+        try:
+            while not called.done():
+                await asyncio.wait({called}, timeout=_REARM_S)
+                _keep_handlers()
+        except asyncio.CancelledError:
+            called.cancel()
+            raise
+        return called.result()
 
     def _start(self) -> None:
         import ray
@@ -85,21 +108,20 @@ class RayCluster:
             self._init(address=self._address)
             return
         for attempt in range(1, _STARTS + 1):
-            self._folder = tempfile.mkdtemp(prefix="metier-ray-")
+            folder = self._make_folder()
             try:
                 self._init(
                     num_cpus=self._num_cpus,
                     include_dashboard=False,
                     object_store_memory=self._object_store_mb * 2**20,
-                    _temp_dir=self._folder,
+                    _temp_dir=folder,
                 )
                 break
             except ClusterError:
-                _end_processes(os.getpid(), self._folder)
-                shutil.rmtree(self._folder, ignore_errors=True)
+                _end_processes(os.getpid(), folder)
+                self._remove_folder()
                 if attempt == _STARTS:
                     raise
-        self._watch_driver(self._folder or "")
 
     def _init(self, **settings: Any) -> None:
         import ray
@@ -111,15 +133,19 @@ class RayCluster:
             raise ClusterError(f"Ray did not start ({error}): free the machine, or use the local executor") from error
         self._started = True
 
-    def _watch_driver(self, folder: str) -> None:
-        agents = " ".join(str(pid) for pid in _agents(os.getpid()))
-        self._watch = subprocess.Popen(
-            ["sh", "-c", _AFTER_DRIVER, "sh", folder, agents],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    def _make_folder(self) -> str:
+        """Tethered before it is there, and before anything of Ray is: a start takes long, and may be cut short."""
+        folder = self._folder = f"{tempfile.gettempdir()}/metier-ray-{secrets.token_hex(4)}"
+        self._tether = Tether(_AFTER_DRIVER, folder)
+        os.mkdir(folder, 0o700)
+        return folder
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None and not self.keep_logs:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._tether is not None:
+            self._tether.cut()
+            self._tether = None
 
     def _stop(self) -> None:
         import ray
@@ -127,12 +153,15 @@ class RayCluster:
         if self._started:
             self._started = False
             ray.shutdown()
-        if self._watch is not None:
-            self._watch.kill()
-            self._watch.communicate()
-            self._watch = None
-        if self._folder is not None and not self.keep_logs:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_folder()
+
+
+def _keep_handlers() -> None:
+    """Ray replaces whatever this process does at SIGTERM by an abort with a stack trace, behind Python's back."""
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.getsignal(signal.SIGTERM)
+        if handler is not None:
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _check_listening(address: str) -> None:

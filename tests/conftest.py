@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
 pytest_plugins: list[str] = []
 
-for _module in ("families", "sandbox_exec", "sandbox_files", "sandbox_isolation", "sandbox_sessions", "spaces"):
+for _module in (
+    "families",
+    "policies",
+    "sandbox_exec",
+    "sandbox_files",
+    "sandbox_isolation",
+    "sandbox_sessions",
+    "spaces",
+):
     pytest.register_assert_rewrite(f"metier.harness.testing.{_module}")
 
 
@@ -14,3 +25,11 @@ for _module in ("families", "sandbox_exec", "sandbox_files", "sandbox_isolation"
 def _public_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests grade with the public development secret, whatever the machine's environment says."""
     monkeypatch.delenv("METIER_HUB_SECRET", raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_bare_names() -> Iterator[None]:
+    """After all tests: nobody imported a room of ours by its folder's name, which in a user's program is not there."""
+    yield
+    bare = {"envs", "images", "harness", "trainer", "scheduler"} & {name.partition(".")[0] for name in sys.modules}
+    assert not bare, f"imported without `metier.`: {bare}"

@@ -65,7 +65,9 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         Without a seed one is drawn from the environment's own generator, so a run seeded once repeats whole.
 
         Raises:
-            ConfigError, GenerationError, SandboxError: no episode could be had.
+            ConfigError: a wrong seed, level or option, or another thread is in `reset` or `step`.
+            GenerationError, SandboxError: no episode could be had.
+            ClosedEnvironmentError: another thread closed it meanwhile.
         """
         seed = self._member.seed_of(seed)
         level = self._member.level_of(options)
@@ -80,7 +82,9 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         """Run one call. What is no call at all is answered by an observation that says how to go on.
 
         Raises:
+            ConfigError: no episode is running, or another thread is in `reset` or `step`.
             SandboxError, VerifierError: infrastructure failed; there is no reward, and the episode is over.
+            ClosedEnvironmentError: another thread closed it meanwhile.
         """
         observation, reward, terminated, truncated, info = call(self._member.step(action))
         return observation, reward, terminated, truncated, info
@@ -90,4 +94,5 @@ class MetierEnv(gymnasium.Env[Observation, dict[str, Json]]):
         return None if self.render_mode is None else self._member.frame()
 
     def close(self) -> None:
+        """Ends the episode, also a `reset` or `step` that another thread is in."""
         call(self._member.leave())

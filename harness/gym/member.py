@@ -26,6 +26,7 @@ from ..tools import tool_specs
 from ..unexpected import contained
 from .loop import backends
 from .spaces import TextSpace, ToolCallSpace
+from .turns import Turns
 
 PICTURE = (256, 256, 3)
 """Height, width, channels of `image` observations and of `render()`."""
@@ -65,6 +66,7 @@ class Member:
         self.observation_space = gymnasium.spaces.Dict(spaces)
         self.calls = ToolCallSpace(tool_specs(self.entry.tools))
         self.episode: Episode | None = None
+        self._turns = Turns(env_id)
         self._backend = backend
         self._options = options
         self._patience = Deadline.after(0, limit="", set_by="")
@@ -91,12 +93,22 @@ class Member:
         return None if seed is None else check_seed(self.entry.id, seed)
 
     async def start(self, seed: int, level: int) -> tuple[Observation, dict[str, Any]]:
-        """A new episode; the observation's text is the brief. Raises ConfigError, GenerationError, SandboxError."""
+        """A new episode; the observation's text is the brief.
+
+        Raises:
+            ConfigError: what was asked for is wrong, or another thread is at work here.
+            GenerationError, SandboxError: no episode could be had.
+            ClosedEnvironmentError: `leave` was called meanwhile.
+        """
         task = Task(env_id=self.entry.id, seed=seed, level=level, options=self._options)
-        with contained(self.entry.id):
-            await self.leave()
-            backend, preparer = await backends.get(self._backend)
-            episode = self.episode = await Episode.start(task, backend, preparer)
+        async with self._turns.taken("reset"):
+            with contained(self.entry.id):
+                await self._end()
+                backend, preparer = await backends.get(self._backend)
+                episode = self.episode = await Episode.start(task, backend, preparer)
+            return self._begun(episode, seed, level)
+
+    def _begun(self, episode: Episode, seed: int, level: int) -> tuple[Observation, dict[str, Any]]:
         self._patience = episode.deadline
         if episode.specs != self.calls.specs:
             self.calls = ToolCallSpace(episode.specs)  # the family has tools of its own
@@ -122,21 +134,23 @@ class Member:
                 the time limit. What then still does not come back is a failure of ours.
 
         Raises:
-            ConfigError: no episode is running.
+            ConfigError: no episode is running, or another thread is at work here.
             SandboxError, VerifierError: infrastructure failed; there is no reward, and the episode is over.
+            ClosedEnvironmentError: `leave` was called meanwhile.
         """
-        if self.episode is None:
-            raise ConfigError("no episode is running: call reset() first")
-        try:
-            with contained(self.entry.id):
-                step = await self._bounded(self.episode, as_call(action), step_s)
-                self._show(step)
-                return self._transition(step, self.episode.num_steps)
-        except MetierError as error:
-            if not isinstance(error, ConfigError):
+        async with self._turns.taken("step"):
+            if self.episode is None:
+                raise ConfigError("no episode is running: call reset() first")
+            try:
                 with contained(self.entry.id):
-                    await self.leave()
-            raise
+                    step = await self._bounded(self.episode, as_call(action), step_s)
+                    self._show(step)
+                    return self._transition(step, self.episode.num_steps)
+            except MetierError as error:
+                if not isinstance(error, ConfigError):
+                    with contained(self.entry.id):
+                        await self._end()
+                raise
 
     async def _bounded(self, episode: Episode, call: ToolCall, step_s: float | None) -> Step:
         limits = self.entry.limits
@@ -189,7 +203,11 @@ class Member:
         return self._picture.copy() if self.visual else _terminal(self._screen)
 
     async def leave(self) -> None:
-        """End the episode, if there is one; idempotent."""
+        """End the episode, if there is one, and whatever another thread does in it; idempotent."""
+        await self._turns.break_up()
+        await self._end()
+
+    async def _end(self) -> None:
         episode, self.episode = self.episode, None
         if episode is not None:
             await episode.close()

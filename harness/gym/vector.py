@@ -30,6 +30,7 @@ from metier.envs.core import ConfigError, Json, MetierError, Outcome
 from ..prepare import told
 from .loop import call
 from .member import Member, Observation, Transition, check_render_mode, options_of
+from .turns import Turns
 
 Stepped = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
@@ -113,6 +114,7 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
         self._step_s = step_s
         self._wait_s = wait_s
         self._begun = False
+        self._turns = Turns(env_id)
         self._seats: list[_Seat] = []
         for _ in range(num_envs):
             member = Member(env_id, level, backend, options)
@@ -176,6 +178,10 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
         return [member.seed_of(one) for one in seed]
 
     async def _reset(self, mask: list[bool], seeds: list[int | None], level: int) -> dict[int, Transition]:
+        async with self._turns.taken("reset"):
+            return await self._begin_all(mask, seeds, level)
+
+    async def _begin_all(self, mask: list[bool], seeds: list[int | None], level: int) -> dict[int, Transition]:
         chosen = [index for index, wanted in enumerate(mask) if wanted]
         await asyncio.gather(*(self._seats[index].stop() for index in chosen))
         for index in chosen:
@@ -226,15 +232,16 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
         return self._batch(), rewards, terminated, truncated, infos
 
     async def _step(self, actions: list[Any]) -> list[Transition]:
-        self._check(actions)
-        for seat, action in zip(self._seats, actions, strict=True):
-            if seat.running is None and (seat.ended or action is not None):
-                seat.running = asyncio.create_task(self._answer(seat, action))
-        running = [seat.running for seat in self._seats if seat.running is not None]
-        if running:
-            await asyncio.wait(running, timeout=self._wait_s)
-        self._check_open()
-        return [self._reply(seat) for seat in self._seats]
+        async with self._turns.taken("step"):
+            self._check(actions)
+            for seat, action in zip(self._seats, actions, strict=True):
+                if seat.running is None and (seat.ended or action is not None):
+                    seat.running = asyncio.create_task(self._answer(seat, action))
+            running = [seat.running for seat in self._seats if seat.running is not None]
+            if running:
+                await asyncio.wait(running, timeout=self._wait_s)
+            self._check_open()
+            return [self._reply(seat) for seat in self._seats]
 
     def _check(self, actions: list[Any]) -> None:
         if len(actions) != self.num_envs:
@@ -300,6 +307,7 @@ class MetierVectorEnv(VectorEnv[Observation, Sequence[Any], NDArray[Any]]):
         call(self._close())
 
     async def _close(self) -> None:
+        await self._turns.break_up()
         await asyncio.gather(*(seat.stop() for seat in self._seats))
         await asyncio.gather(*(seat.member.leave() for seat in self._seats))
 

@@ -10,6 +10,7 @@ A suite is a list of claims about a subject; our own tests run the same ones ove
 | `EXEC`, `SESSIONS` | `Place(backend)` | commands and persistent sessions |
 | `LINKS`, `ISOLATION` | `Place(backend)` | rights, links and devices; limits, resets, losses |
 | `LEAVINGS` | `Place(backend)` | artefacts that the agent made hard to collect |
+| `POLICY` | `PolicyCase.of(name, settings)` | turns, deadlines, cancellation, and that nothing is kept between calls |
 
 `run_suite` needs no test framework. Nothing here is imported by anything that runs episodes.
 """
@@ -19,6 +20,7 @@ from .echo import REGISTRY as ECHO
 from .fakes import FakeBackend, FakeSandbox, NoopPolicy, ScriptedPolicy, result
 from .families import FAMILY, Specimen
 from .places import SPEC, Place, SandboxSuite
+from .policies import POLICY, PolicyCase
 from .sandbox_exec import EXEC
 from .sandbox_files import FILES, LINKS
 from .sandbox_isolation import ISOLATION
@@ -34,6 +36,7 @@ __all__ = [
     "ISOLATION",
     "LEAVINGS",
     "LINKS",
+    "POLICY",
     "SESSIONS",
     "SPACE",
     "SPEC",
@@ -43,6 +46,7 @@ __all__ = [
     "NoopPolicy",
     "Outcome",
     "Place",
+    "PolicyCase",
     "SandboxSuite",
     "ScriptedPolicy",
     "Specimen",

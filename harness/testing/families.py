@@ -155,6 +155,15 @@ async def scripted_solutions_make_valid_calls_and_submit(specimen: Specimen) -> 
 
 
 @FAMILY.claim
+async def an_oracle_looks_at_its_work_where_the_trade_is_visual(specimen: Specimen) -> None:
+    if specimen.entry.observation != "text+image":
+        return
+    for level, seed in specimen.cells():
+        tools = [call.tool for call in specimen.family.oracle(specimen.instance(level, seed))]
+        assert "view" in tools, f"level {level} seed {seed}: the oracle calls {', '.join(tools)}, and never `view`"
+
+
+@FAMILY.claim
 async def scripted_solutions_are_the_same_each_time(specimen: Specimen) -> None:
     level, seed = specimen.entry.levels - 1, specimen.seeds[0]
     instance = specimen.instance(level, seed)

@@ -141,6 +141,47 @@ async def bytes_come_as_they_are(box: Sandbox) -> None:
     assert result.stdout == b"a\0\xff" + "é".encode()
 
 
+NUMBERS = "".join(f"{number}\n" for number in range(1, 2_000_001)).encode()
+AGAIN = 20
+"""What is lost once in many times is lost."""
+
+
+@EXEC.of_sandbox()
+async def numbers_come_byte_for_byte_or_are_said_to_be_cut(box: Sandbox) -> None:
+    for _ in range(AGAIN):
+        whole = await box.exec("seq 1 2000000", timeout_s=60, output_kib=10 * KIB)
+        assert (whole.cut_bytes, whole.stdout == NUMBERS) == (0, True), f"{len(whole.stdout)} of {len(NUMBERS)} bytes"
+    part = await box.exec("seq 1 2000000", timeout_s=60)
+    cut, kept = len(NUMBERS) - 128 * KIB, 64 * KIB
+    assert part.cut_bytes == cut
+    assert part.stdout == NUMBERS[:kept] + b"\n[... %d bytes cut ...]\n" % cut + NUMBERS[-kept:]
+
+
+IN_PIECES = """
+import os
+data = b"x" * {offset} + {character!r}.encode() * 400_000
+for fd in (1, 2):
+    for start in range(0, len(data), 4093):
+        os.write(fd, data[start : start + 4093])
+"""
+"""4093 is prime: the pieces end everywhere in a character, and so do frames and what a pipe holds."""
+
+
+@EXEC.of_sandbox(
+    cases={
+        f"{size} bytes each, {offset} before": (character, offset)
+        for size, character in ((2, "é"), (3, "漢"), (4, "🙂"))
+        for offset in (0, 1)
+    }
+)
+async def characters_that_edges_cut_come_whole(box: Sandbox, character: str, offset: int) -> None:
+    source = IN_PIECES.format(offset=offset, character=character)
+    result = await box.exec(["python3", "-c", source], timeout_s=60, output_kib=10 * KIB)
+    expected = "x" * offset + character * 400_000
+    assert result.stdout.decode() == expected
+    assert result.stderr.decode() == expected
+
+
 @EXEC.of_sandbox(cases={"on standard output": (300, ""), "on standard error": (1024, ">&2")})
 async def a_flood_ends_in_time_and_memory(box: Sandbox, size_mb: int, where: str) -> None:
     flooding = asyncio.create_task(box.exec(f"head -c {size_mb}M /dev/zero {where}", timeout_s=120))

@@ -6,7 +6,15 @@ import io
 import tarfile
 from collections.abc import Awaitable, Callable
 
-from metier.envs.core import Artefact, Capability, ConfigError, Sandbox, Snapshot
+from metier.envs.core import (
+    Artefact,
+    Capability,
+    ConfigError,
+    Sandbox,
+    SandboxSpec,
+    SandboxUnavailable,
+    Snapshot,
+)
 
 from ..sandbox import RequestRefused
 from .claims import raises
@@ -224,6 +232,25 @@ async def rights_are_the_named_users(box: Sandbox) -> None:
         await box.write("/tmp/secret", b"mine")
     await box.write("/workspace/own", b"x", mode=0o750)
     assert (await box.exec("stat -c '%a %u' own", timeout_s=5)).stdout == b"750 1000\n"
+
+
+@LINKS.of_backend()
+async def a_tree_whose_name_begins_with_anothers_is_its_own(place: Place) -> None:
+    spec = SandboxSpec(image=place.spec.image, memory_mb=128, writable_mb={"/workspace": 16, "/workspacespace": 16})
+    if place.backend.name == "bubblewrap":  # which makes no folder in an image
+        with raises(SandboxUnavailable, match="/workspacespace"):
+            await place.backend.acquire(spec, deadline=place.soon())
+        return
+    async with place.box(spec) as origin:
+        await origin.write("/workspacespace/a/b", b"data")
+        seen = await origin.exec(
+            "cat /workspacespace/a/b; stat -c ' %u' /workspacespace/a/b; ls /workspace", timeout_s=5
+        )
+        assert seen.stdout == b"data 1000\n", seen
+        snapshot = await origin.snapshot()
+    async with place.box(spec, snapshot) as fork:
+        assert await fork.read("/workspacespace/a/b", max_bytes=9) == b"data"
+        assert (await fork.exec("ls -A /workspace", timeout_s=5)).stdout == b""
 
 
 @LINKS.of_sandbox(needs=Capability.SEPARATE_UIDS)

@@ -7,7 +7,7 @@ import contextlib
 import time
 from pathlib import Path
 
-from metier.envs.core import Capability, ConfigError, Sandbox, SandboxSpec
+from metier.envs.core import Artefact, Capability, ConfigError, Sandbox, SandboxSpec
 
 from .claims import raises
 from .places import SOON_S, Place, SandboxSuite
@@ -171,13 +171,24 @@ async def a_full_disk_is_an_observation(box: Sandbox) -> None:
     assert (await box.exec("rm f; echo alive", timeout_s=5)).stdout == b"alive\n"
 
 
-@ISOLATION.of_sandbox(needs=Capability.MEMORY_LIMIT)
-async def too_many_files_are_an_observation(box: Sandbox) -> None:
-    """An empty file takes the kernel's memory."""
-    fill = "for i in range(300_000):\n  try: open(f'n{i}', 'x').close()\n  except OSError: break\nprint(i)"
-    result = await box.exec(["python3", "-c", fill], timeout_s=60)
-    assert int(result.stdout) < 299_999
-    assert (await box.exec("echo alive", timeout_s=5)).stdout == b"alive\n"
+@ISOLATION.of_backend(needs=Capability.MEMORY_LIMIT, cases=["/workspace", "/tmp", "/dev/shm"])
+async def too_many_files_are_an_observation_and_cleared(place: Place, where: str) -> None:
+    """A tree is out of inodes before it is out of bytes; where it has no limit of them, an empty file takes memory."""
+    fill = "for i in range(300_000):\n  try: open(f'n{i}', 'x').close()\n  except OSError: break\n"
+    small = SandboxSpec(image=place.spec.image, memory_mb=64, writable_mb={"/workspace": 16, "/tmp": 8})
+    async with place.box(small) as sandbox:
+        await sandbox.exec("echo kept > answer", timeout_s=5)
+        filled = await sandbox.exec(["python3", "-c", fill], timeout_s=60, cwd=where)
+        assert filled.ok or filled.oom_killed, filled
+        assert (await sandbox.exec("echo alive", timeout_s=5)).stdout == b"alive\n"
+        if filled.ok:
+            with raises(OSError, match="space"):
+                await sandbox.write(f"{where}/one-more", b"")
+        collected = await sandbox.collect([Artefact(path="answer")])
+        assert collected.refused == {}
+    async with place.box(small) as sandbox:
+        left = await sandbox.exec(f"ls -A {where} | grep -c n; touch {where}/n && echo room", timeout_s=5)
+        assert left.stdout == b"0\nroom\n"
 
 
 @ISOLATION.of_backend(

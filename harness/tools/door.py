@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..sandbox.steward.names import shown
+
 KIB = 1024
 TEXT_BYTES = 256 * KIB
 """Any text that has no limit of its own, such as a command or code."""
@@ -63,9 +65,8 @@ def unfit(arguments: object) -> str | None:
 
 
 def shortened(name: str) -> str:
-    """A name as it may be shown: printable, and its beginning only where it is long."""
-    shown = repr(name[:SHOWN_CHARACTERS])[1:-1]
-    return shown if len(name) <= SHOWN_CHARACTERS else f"{shown}… ({len(name)} characters)"
+    """A name as it may be told: printable, and its beginning only where it is long."""
+    return shown(name, SHOWN_CHARACTERS)
 
 
 def _inside(name: str, value: dict[Any, Any] | list[Any], depth: int) -> tuple[str, int, list[tuple[str, Any, int]]]:

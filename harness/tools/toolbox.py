@@ -117,7 +117,7 @@ class Toolbox:
         text = valid_text(said.text)
         shown, cut = cut_text(text)
         if cut and said.kept and (path := await self._kept(text)):
-            shown, cut = cut_text(text, where=path)
+            shown, cut = cut_text(text, where=path, whole=not said.cut_bytes)
         if said.remark:
             shown = f"{shown}{'' if not shown or shown.endswith(chr(10)) else chr(10)}[{said.remark}]"
         return ToolResult(text=shown, images=said.images, cut_bytes=cut + said.cut_bytes, ok=said.ok)

@@ -20,8 +20,10 @@ def valid_text(text: str) -> str:
     return text
 
 
-def cut_text(text: str, limit_bytes: int = TEXT_LIMIT_BYTES, *, where: str = "") -> tuple[str, int]:
+def cut_text(text: str, limit_bytes: int = TEXT_LIMIT_BYTES, *, where: str = "", whole: bool = True) -> tuple[str, int]:
     """`text` cut to head and tail, with a line that counts what is missing; and the number of bytes cut.
+
+    `where` the text lies is told, and whether that is the `whole` output or what was kept of one.
 
     Example:
         >>> cut_text("abcdefgh", 4)
@@ -35,5 +37,5 @@ def cut_text(text: str, limit_bytes: int = TEXT_LIMIT_BYTES, *, where: str = "")
     head = raw[:half].decode("utf-8", "ignore")
     tail = raw[-half:].decode("utf-8", "ignore")
     cut = len(raw) - len(head.encode()) - len(tail.encode())
-    note = f"; all of it is in {where}" if where else ""
+    note = f"; {'all of it' if whole else 'what was kept of it'} is in {where}" if where else ""
     return f"{head}\n[{cut} bytes cut here{note}]\n{tail}", cut

@@ -8,13 +8,17 @@ import typer
 
 from metier.envs.core import MetierError
 
+from .attach import attach
 from .certify import certify
 from .doctor import doctor
+from .evaluate import compare, evaluate, report, suites
 from .hub import info, ls, play
 from .images import images
+from .interrupts import watched
 from .main_job import demo
 from .models import models
 from .new import new
+from .records import audit, export, records
 
 app = typer.Typer(
     name="metier",
@@ -27,17 +31,26 @@ app.command()(ls)
 app.command()(info)
 app.command()(play)
 app.command()(certify)
+app.command("eval")(evaluate)
+app.command()(report)
+app.command()(compare)
+app.command()(suites)
+app.command()(attach)
 app.command()(new)
 app.command()(doctor)
 app.command()(demo)
 app.add_typer(images, name="images")
 app.add_typer(models, name="models")
+app.add_typer(records, name="records")
+app.command()(export)
+app.command()(audit)
 
 
 def main() -> None:
     """Entry point: an error of ours is one line that says what to do, and exit code 2 for the caller's mistake."""
     try:
-        app()
+        with watched():
+            app()
     except MetierError as error:
         print(f"metier: {type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ValueError) else 1)

@@ -13,6 +13,9 @@ from metier.envs import registry
 from metier.envs.core import ConfigError, Deadline
 
 if TYPE_CHECKING:
+    from metier.envs.entry import Entry
+    from metier.harness.certify import SolveRate
+
     from .watching import Watcher
 
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -81,6 +84,7 @@ def info(env_id: Id, seed: int = 0, level: int = 0, as_json: Json = False) -> No
     Example: metier info finance/CovenantTest-v0 --level 2
     """
     from metier.harness.certify import certificate_status
+    from metier.harness.evaluate import Rate
     from metier.harness.prepare import Task, generate
     from metier.harness.tools import tool_specs
 
@@ -89,6 +93,7 @@ def info(env_id: Id, seed: int = 0, level: int = 0, as_json: Json = False) -> No
     if as_json:
         shown = entry.model_dump(mode="json") | {
             "certificate": certificate_status(entry),
+            "solve_rates": [rate.model_dump() for rate in _solve_rates(entry)],
             "brief": prepared.brief,
             "files": sorted(instance.files),
             "artefacts": [artefact.path for artefact in instance.artefacts],
@@ -98,12 +103,27 @@ def info(env_id: Id, seed: int = 0, level: int = 0, as_json: Json = False) -> No
     console.print(f"[bold]{entry.id}[/bold]  {entry.summary}")
     console.print(f"image {entry.image} · levels 0-{entry.levels - 1} · certificate {certificate_status(entry)}")
     console.print(f"limits {entry.limits.model_dump()}")
+    for rate in _solve_rates(entry):
+        measured = Rate(passed=rate.passed, valid=rate.valid, requested=rate.valid)
+        line = f"solve rate, level {rate.level}: {measured} by {rate.policy}, {rate.date}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for spec in tool_specs(entry.tools):
         console.print(f"  [cyan]{spec.name}[/cyan]  {spec.description}")
     console.print(f"\n[bold]brief[/bold] (seed {seed}, level {level})")
     console.print(prepared.brief, markup=False, highlight=False)
     console.print(f"\nfiles: {', '.join(sorted(instance.files)) or 'none'}")
     console.print(f"graded: {', '.join(artefact.path for artefact in instance.artefacts)}")
+
+
+def _solve_rates(entry: Entry) -> tuple[SolveRate, ...]:
+    """What is attached to its certificate, if that can be read."""
+    from metier.harness.certify import load
+
+    try:
+        certificate = load(entry)
+    except ConfigError:
+        return ()
+    return certificate.solve_rates if certificate is not None else ()
 
 
 def play(

@@ -12,6 +12,8 @@ from rich.table import Table
 
 images = typer.Typer(help="Container images: one for each trade's tools.", no_args_is_help=True)
 console = Console()
+_END_S = 60.0
+"""A half-made root file system is many thousand files."""
 
 
 @images.command()
@@ -21,14 +23,29 @@ def build(
 ) -> None:
     """Build images, each after what it grows from; cached by content, and proven by its smoke test.
 
+    Ctrl-C removes what is being built; images that were finished stay.
+
     Example: metier images build blender
     """
     import metier.images
     from metier.envs.core import ConfigError
 
+    from .interrupts import run_blocking
+
     if engine not in ("auto", "docker", "bubblewrap"):
         raise ConfigError(f"--engine is auto, docker or bubblewrap, not {engine!r}")
-    metier.images.build(names or None, engine=cast(Literal["auto", "docker", "bubblewrap"], engine))
+    chosen = cast(Literal["auto", "docker", "bubblewrap"], engine)
+    stop = metier.images.Stop()
+    run_blocking(
+        lambda: metier.images.build(names or None, engine=chosen, stop=stop),
+        stop=stop.now,
+        kill=stop.kill,
+        last_words=lambda: metier.images.to_stderr(
+            "stopped; what was being built is removed, finished images stay, and the same command goes on after them"
+        ),
+        leave="the next build removes what this one left in the cache",
+        end_s=_END_S,
+    )
 
 
 @images.command()

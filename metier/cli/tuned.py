@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import signal
 import sys
 from collections.abc import Mapping
 
 _MARK = "METIER_TUNED"
+_KEPT_BACK = (signal.SIGINT, signal.SIGTERM)
 _SETTINGS = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "MALLOC_CONF": "dirty_decay_ms:10000,thp:always,narenas:2",
@@ -37,6 +39,12 @@ def tuned(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def restart_tuned() -> None:
-    """Replace this process by itself in the tuned environment, once."""
-    if _MARK not in os.environ:
-        os.execve(sys.executable, [sys.executable, "-m", "metier.cli", *sys.argv[1:]], tuned(os.environ))
+    """Replace this process by itself in the tuned environment, once.
+
+    A signal that comes meanwhile waits until whoever restarted calls this again, ready to answer it.
+    """
+    if _MARK in os.environ:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _KEPT_BACK)
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, _KEPT_BACK)
+    os.execve(sys.executable, [sys.executable, "-m", "metier.cli", *sys.argv[1:]], tuned(os.environ))

@@ -233,6 +233,23 @@ async def test_an_error_keeps_its_name_and_words(executor: Executor, error: str)
 async def test_a_lost_sandbox_is_tried_again(executor: Executor, tmp_path: Path) -> None:
     result = await executor.run(item("k", "fail_at_first", mark=str(tmp_path / "tries"), times=2))
     assert (result.value, result.failure, result.attempts) == ("recovered", None, 3)
+    assert [(one.failure, one.message, one.value) for one in result.history] == [("SandboxLost", "gone", None)] * 2
+    assert all(one.run_s >= 0 for one in result.history)
+
+
+async def test_what_a_failed_task_left_behind_is_kept(executor: Executor) -> None:
+    result = await executor.run(item("k", "leave", left={"said": ["ä", 1, None]}))
+    assert (result.failure, result.message, result.attempts) == ("SandboxLost", "gone", 3)
+    assert result.value == {"said": ["ä", 1, None]}
+    assert [one.value for one in result.history] == [result.value] * 2
+    result = await executor.run(item("k", "leave", left="rubbish"))
+    assert (result.failure, result.value) == ("SandboxLost", None)
+    assert "not JSON" in result.message
+
+
+async def test_what_a_task_left_behind_when_its_time_was_up_is_kept(executor: Executor) -> None:
+    result = await executor.run(item("k", "leave_when_stopped", timeout_s=0.3))
+    assert (result.failure, result.value) == ("DeadlineExceeded", "got this far")
 
 
 async def test_a_value_that_is_not_json_is_the_tasks_mistake(executor: Executor) -> None:

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from metier.envs.core import Capability, ConfigError, Deadline, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
+from metier.envs.core import Capability, ConfigError, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
 from metier.harness.sandbox.bubblewrap import BubblewrapBackend, cgroups
 from metier.harness.sandbox.owner import Owner
 from metier.images import docker_tag, rootfs
 from metier.images.store import cache_dir
+from process_table import ancestors, saying
+from waiting import soon
 
 IMAGE = "terminal-python"
 ROOT = os.geteuid() == 0
@@ -50,10 +52,6 @@ CLIENT = textwrap.dedent(
 GROUPS_S = 4.0
 
 
-def _deadline() -> Deadline:
-    return Deadline.after(60, limit="test_s", set_by="test")
-
-
 def _spec(**changes: object) -> SandboxSpec:
     fields: dict[str, object] = {"image": IMAGE, "memory_mb": 256, "pids": 64, "writable_mb": {"/workspace": 64}}
     return SandboxSpec(**{**fields, **changes})  # type: ignore[arg-type]
@@ -73,15 +71,7 @@ async def backend() -> AsyncIterator[BubblewrapBackend]:
 
 def _processes(mark: int) -> list[int]:
     """Whatever has the steward's settings with this unusual process limit in its command line."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if f'"pids":{mark}'.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
+    return saying(f'"pids":{mark}')
 
 
 def _groups(pid: int) -> list[Path]:
@@ -105,7 +95,7 @@ async def _wait_empty(mark: int, pid: int, within_s: float) -> float:
 async def test_a_killed_client_leaves_nothing(wait_for: str) -> None:
     """Also in the middle of creation: twelve kills at 5 to 300 ms after the first request."""
     for number in range(2 if wait_for == "up" else 12):
-        mark = 1000 + secrets.randbelow(10**6)
+        mark = 1000 + secrets.randbelow(3000)
         client = await asyncio.create_subprocess_exec(
             sys.executable, "-c", CLIENT, IMAGE, str(mark), stdout=asyncio.subprocess.PIPE
         )
@@ -123,7 +113,7 @@ async def test_a_killed_client_leaves_nothing(wait_for: str) -> None:
 
 
 async def test_closing_the_backend_removes_its_control_groups(backend: BubblewrapBackend) -> None:
-    box = await backend.acquire(_spec(), deadline=_deadline())
+    box = await backend.acquire(_spec(), deadline=soon())
     assert bool(_groups(os.getpid())) == (backend._hierarchy is not None)
     await backend.close()
     assert not _groups(os.getpid())
@@ -132,13 +122,13 @@ async def test_closing_the_backend_removes_its_control_groups(backend: Bubblewra
 
 
 async def test_a_killed_launcher_loses_its_sandboxes_and_is_replaced(backend: BubblewrapBackend) -> None:
-    box = await backend.acquire(_spec(), deadline=_deadline())
+    box = await backend.acquire(_spec(), deadline=soon())
     assert backend._link is not None
     backend._link._process.kill()
     with pytest.raises(SandboxLost):
         await box.exec("sleep 5", timeout_s=10)
     await box.close()
-    async with await backend.acquire(_spec(), deadline=_deadline()) as another:
+    async with await backend.acquire(_spec(), deadline=soon()) as another:
         assert (await another.exec("echo on", timeout_s=5)).stdout == b"on\n"
 
 
@@ -156,14 +146,14 @@ async def test_leftover_control_groups_of_the_dead_are_reaped(backend: Bubblewra
 async def test_what_cannot_be_promised_is_refused(backend: BubblewrapBackend) -> None:
     for wanted in set(Capability) - backend.capabilities:
         with pytest.raises(ConfigError, match=wanted.value):
-            await backend.acquire(_spec(requires=frozenset({wanted})), deadline=_deadline())
+            await backend.acquire(_spec(requires=frozenset({wanted})), deadline=soon())
     with pytest.raises(ConfigError, match="gpu"):
-        await backend.acquire(_spec(gpus=1), deadline=_deadline())
+        await backend.acquire(_spec(gpus=1), deadline=soon())
 
 
 async def test_an_unknown_image_is_refused(backend: BubblewrapBackend) -> None:
     with pytest.raises(ConfigError, match="no image named 'no-such'"):
-        await backend.acquire(_spec(image="no-such"), deadline=_deadline())
+        await backend.acquire(_spec(image="no-such"), deadline=soon())
 
 
 async def test_a_start_that_fails_says_why_and_leaves_nothing(
@@ -175,15 +165,15 @@ async def test_a_start_that_fails_says_why_and_leaves_nothing(
         return tmp_path
 
     monkeypatch.setattr("metier.harness.sandbox.bubblewrap.backend._root_of", broken)
-    mark = 1000 + secrets.randbelow(10**6)
+    mark = 1000 + secrets.randbelow(3000)
     with pytest.raises(SandboxUnavailable, match="did not start"):
-        await backend.acquire(_spec(pids=mark), deadline=_deadline())
+        await backend.acquire(_spec(pids=mark), deadline=soon())
     assert not _processes(mark)
 
 
 @needs_root
 async def test_the_agent_has_a_uid_range_of_its_own_and_no_way_to_the_host(backend: BubblewrapBackend) -> None:
-    async with await backend.acquire(_spec(), deadline=_deadline()) as box:
+    async with await backend.acquire(_spec(), deadline=soon()) as box:
         probe = "cat /proc/self/uid_map; grep CapEff /proc/self/status; echo 1 > /proc/sys/kernel/panic || echo refused"
         as_root = (await box.exec(probe, timeout_s=5, user="root")).stdout.decode().split()
         assert int(as_root[1]) >= 0x8000_0000
@@ -202,29 +192,15 @@ async def test_the_agent_has_a_uid_range_of_its_own_and_no_way_to_the_host(backe
 async def test_a_sandbox_killed_for_memory_is_the_agents_fault(backend: BubblewrapBackend) -> None:
     if Capability.MEMORY_LIMIT not in backend.capabilities:
         pytest.skip("no control groups here, and none promised")
-    async with await backend.acquire(_spec(), deadline=_deadline()) as box:
+    async with await backend.acquire(_spec(), deadline=soon()) as box:
         hog = await box.exec(["python3", "-c", "bytearray(400 << 20)"], timeout_s=20)
         assert hog.oom_killed
-        for pid in (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()):
-            if _is_steward_of(pid):
+        for pid in saying("metier-steward"):
+            if os.getpid() in ancestors(pid):
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(SandboxLost) as loss:
             await box.exec("true", timeout_s=5)
         assert loss.value.agent_caused is Limit.MEMORY
-
-
-def _is_steward_of(pid: int) -> bool:
-    """Whether this is a steward below this process's launcher."""
-    try:
-        if b"metier-steward" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-            return False
-        while pid > 1:
-            if pid == os.getpid():
-                return True
-            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    except OSError:
-        pass
-    return False
 
 
 def test_the_image_is_the_recipes(image: Path) -> None:

@@ -128,7 +128,7 @@ async def certified(
             options = {"defect": defect}
             return await certify(ENV, backend=backend, options=options, progress=said.append, **tried(defect)), said
 
-    asked = {item.callspec.params["defect"] for item in request.session.items if "defect" in _parameters(item)}
+    asked = {_parameters(item).get("defect") for item in request.session.items}
     running = {defect: asyncio.create_task(one(defect)) for defect in DEFECTS if defect in asked}
     yield lambda defect: running[defect]
     for task in running.values():

@@ -7,13 +7,18 @@ failed is named with level and seed, and `metier certify ID --level N` repeats i
 from __future__ import annotations
 
 import datetime
+import errno
+import io
+import socket
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from PIL import Image
 
 from metier.envs import registry
 from metier.envs.core import Outcome
@@ -28,6 +33,25 @@ SAMPLED = 3
 GATES = ("oracle", "noop", "mutants")
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sandboxes have none anyway; here our own side, verifiers included, reaches nothing but this machine's sockets."""
+    for name in ("connect", "connect_ex"):
+        real = getattr(socket.socket, name)
+
+        def local(self: socket.socket, address: Any, real: Any = real) -> Any:
+            if self.family != socket.AF_UNIX:
+                raise OSError(errno.ENETUNREACH, f"a test without network wants {address}")
+            return real(self, address)
+
+        monkeypatch.setattr(socket.socket, name, local)
+
+    def nobody(host: Any, *_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_FAIL, f"a test without network asks for {host}")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
 
 
 def level_of_the_day(env_id: str) -> int:
@@ -51,12 +75,28 @@ def test_the_oracle_is_paid_and_the_checker_is_content(made: tuple[str, gymnasiu
         check_env(env.unwrapped, skip_render_check=False)
     prepared = generate(Task(env_id=env_id, seed=SEED + DAY, level=level))
     env.reset(seed=SEED + DAY)
-    reward, ended, info = 0.0, False, {}
+    reward, ended, info, looks = 0.0, False, {}, 0
     for call in prepared.family.oracle(prepared.instance):
         assert not ended, f"level {level}, seed {SEED + DAY}: a limit ended the oracle's episode"
-        _, reward, terminated, truncated, info = env.step({"tool": call.tool, "arguments": dict(call.arguments)})
+        observation, reward, terminated, truncated, info = env.step(
+            {"tool": call.tool, "arguments": dict(call.arguments)}
+        )
         ended = terminated or truncated
+        if call.tool == "view":
+            looks += 1
+            check_picture(observation, info, env.render())
     assert (reward, info["outcome"]) == (1.0, Outcome.COMPLETED), f"level {level}, seed {SEED + DAY}: {info}"
+    assert bool(looks) == (prepared.entry.observation == "text+image")
+
+
+def check_picture(observation: dict[str, Any], info: dict[str, Any], rendered: Any) -> None:
+    """A look shows something: a picture that opens, is not of one colour, and is what the agent and a viewer get."""
+    assert info["ok"], observation["text"]
+    (png,) = info["images"]
+    picture = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    assert np.ptp(picture.reshape(-1, 3), axis=0).max() > 32, "blank"
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 4, "next to blank"
+    assert np.ptp(observation["image"]) > 32 and np.array_equal(observation["image"], rendered)
 
 
 @pytest.mark.parametrize("env_id", IDS)

@@ -66,9 +66,10 @@ def test_seeds_are_honoured_end_to_end(env: gymnasium.Env[Any, Any]) -> None:
 
 def test_an_oracle_transcript_earns_the_reward(env: gymnasium.Env[Any, Any]) -> None:
     env.reset(seed=11)
-    calls = oracle_policy(COVENANT, 11)._calls  # pyright: ignore[reportPrivateUsage]
+    *calls, last = oracle_policy(COVENANT, 11)._calls  # pyright: ignore[reportPrivateUsage]
     for call in calls:
-        _, reward, terminated, truncated, info = env.step(action(call.tool, **call.arguments))
+        env.step(action(call.tool, **call.arguments))
+    _, reward, terminated, truncated, info = env.step(action(last.tool, **last.arguments))
     assert (reward, terminated, truncated) == (1.0, True, False)
     assert info["outcome"] is Outcome.COMPLETED
     assert info["verdict"].passed
@@ -98,8 +99,10 @@ def test_a_bad_action_is_answered_in_words(env: gymnasium.Env[Any, Any], bad: An
 def test_steps_bound_every_episode_and_the_limit_is_graded(env: gymnasium.Env[Any, Any]) -> None:
     env.reset(seed=2)
     steps = env.unwrapped.entry.limits.steps  # type: ignore[attr-defined]
-    for _ in range(steps):
-        observation, reward, terminated, truncated, info = env.step(action("shell", command="true"))
+    for _ in range(steps - 1):
+        *_, terminated, truncated, _ = env.step(action("shell", command="true"))
+        assert not terminated and not truncated
+    observation, reward, terminated, truncated, info = env.step(action("shell", command="true"))
     assert (terminated, truncated, reward) == (False, True, 0.0)
     assert (info["outcome"], info["limit"]) == (Outcome.AGENT_LIMIT, "steps")
     assert "steps limit" in observation["text"]
@@ -136,7 +139,7 @@ def test_a_sandbox_removed_from_outside_is_a_typed_error_and_no_reward(env: gymn
 
 
 def test_it_works_in_a_sync_vector_env() -> None:
-    vector = gymnasium.make_vec(COVENANT, num_envs=2, vectorization_mode="sync")
+    vector: Any = gymnasium.make_vec(COVENANT, num_envs=2, vectorization_mode="sync")
     observations, _ = vector.reset(seed=[1, 2])
     assert len(observations["text"]) == 2
     call = action("shell", command="true")

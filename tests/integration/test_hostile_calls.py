@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,12 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import metier
+from hostile import REGISTRY, Drawn, calls, check_answer
 from metier.envs.core import Outcome
 from metier.harness.tools import SPECS
 from metier.harness.tools.door import TEXT_BYTES
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fixtures"))
-from hostile import REGISTRY, Drawn, calls, check_answer  # pyright: ignore[reportMissingImports]  # found by the line above
 
 pytestmark = pytest.mark.docker
 

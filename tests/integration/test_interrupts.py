@@ -1,7 +1,7 @@
 """Ctrl-C once, Ctrl-C twice, SIGTERM and then Ctrl-C: wherever it hits a client, it ends soon and leaves nothing.
 
-Each client is a process group of its own with real sandboxes. The command line ends in order, without a traceback; a
-script ends as Python does it, and what it has not closed ends with it.
+Each client is a process group of its own with real sandboxes, on each backend. The command line ends in order, without
+a traceback; a script ends as Python does it, and what it has not closed ends with it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,20 @@ from pathlib import Path
 
 import pytest
 
+from metier.envs.core import SandboxUnavailable
+from metier.harness.sandbox.bubblewrap import cgroups
+from metier.harness.sandbox.budget import HostBudget
 from metier.harness.sandbox.docker import answers
 from metier.harness.sandbox.docker.engine import Engine, socket_path
 from metier.harness.sandbox.docker.reaper import reap
 from metier.harness.sandbox.owner import OWNER
-from metier.images import docker_tag
+from metier.images import cache_dir, docker_tag, rootfs
+from process_table import alive, descendants, running, saying
+from waiting import patience
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
+IMAGE = "terminal-python"
 ENV = "finance/CovenantTest-v0"
 CLIENTS = Path(__file__).parents[1] / "fixtures" / "interrupted.py"
 UP_S = 60.0
@@ -44,7 +50,7 @@ SIGNALS = {
 APART_S = 0.2
 
 LOOP = """
-env = gymnasium.make("{env}", backend="docker")
+env = gymnasium.make("{env}", backend="{backend}")
 while True:
     print("{at}" == "reset" and "now", flush=True)
     env.reset(seed=1)
@@ -54,22 +60,23 @@ while True:
     env.close()
 """
 VECTOR = """
-env = gymnasium.make_vec("{env}", num_envs=2, backend="docker")
+env = gymnasium.make_vec("{env}", num_envs=2, backend="{backend}")
 env.reset(seed=1)
 print("now", flush=True)
 env.step([{{"tool": "shell", "arguments": {{"command": "sleep 60"}}}}] * 2)
 """
-PLAY = ["play", ENV, "--backend", "docker"]
-CASES: dict[str, tuple[str | list[str], float]] = {
-    "play human": (PLAY, 0.0),
-    "play oracle": ([*PLAY, "--policy", "oracle"], 0.0),
-    "certify": (["certify", ENV, "--backend", "docker", "--level", "0", "--gate", "oracle"], 0.0),
-    "loop in reset": (LOOP.format(env=ENV, at="reset"), 0.1),
-    "loop in step": (LOOP.format(env=ENV, at="step"), 0.3),
-    "loop in close": (LOOP.format(env=ENV, at="close"), 0.0),
-    "vector in step": (VECTOR.format(env=ENV), 0.3),
+PLAY = ["play", ENV]
+CASES: dict[str, tuple[str | list[str], str, float]] = {
+    "play human": (PLAY, "", 0.0),
+    "play oracle": ([*PLAY, "--policy", "oracle"], "", 0.0),
+    "certify": (["certify", ENV, "--level", "0", "--gate", "oracle"], "", 0.0),
+    "loop in reset": (LOOP, "reset", 0.1),
+    "loop in step": (LOOP, "step", 0.3),
+    "loop in close": (LOOP, "close", 0.0),
+    "vector in step": (VECTOR, "", 0.3),
 }
-"""What runs, and how long after it says that it is there the signal comes."""
+"""What runs, where it is to be, and how long after it says that it is there the signal comes."""
+BACKENDS = [pytest.param("docker", marks=pytest.mark.docker), "bubblewrap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,12 @@ class World:
     temporary: Path
     engine: Engine
 
-    async def containers(self, pid: int) -> list[str]:
+    async def sandboxes(self, backend: str, pid: int) -> list[str]:
+        """What that client has: the states of its containers, or its control groups and what runs in its sandboxes."""
+        if backend == "bubblewrap":
+            groups = [str(each) for each in cgroups._clients() if each.name.startswith(f"{pid}:")]
+            family = descendants(pid)
+            return groups + [f"process {each}" for each in saying("bwrap") if each in family]
         filters = json.dumps({"label": [OWNER]})
         listed = await self.engine.checked("GET", "/containers/json", query={"all": "1", "filters": filters})
         return [each["State"] for each in listed if each["Labels"][OWNER].startswith(f"{pid}:")]
@@ -89,7 +101,7 @@ class World:
     def files(self) -> list[str]:
         """All but what a cache is for: the steward's code, the reaper's lock, and folders."""
         kept = {self.home / "reaper.lock", *(self.home / "steward").glob("[0-9a-f]*/**/*")}
-        found = [*self.home.rglob("*"), *self.temporary.rglob("*")]
+        found = [path for path in (*self.home.rglob("*"), *self.temporary.rglob("*")) if not path.is_symlink()]
         return [str(path) for path in found if path not in kept and (":" in path.name or not path.is_dir())]
 
 
@@ -99,6 +111,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home, temporary = folder / "home", folder / "tmp"
     home.mkdir()
     temporary.mkdir()
+    for shared in ("base", "records", "rootfs"):
+        (home / shared).symlink_to(cache_dir() / shared)
     settings = {"METIER_HOME": str(home), "TMPDIR": str(temporary), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
     with subprocess.Popen(
         [sys.executable, str(CLIENTS)],
@@ -119,32 +133,32 @@ def until(told: Callable[[], object], within_s: float) -> None:
         time.sleep(0.005)
 
 
-def patience(seconds: float) -> float:
-    """More on a machine that is behind."""
-    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
-def group(leader: int) -> list[int]:
-    """Processes of this group or session."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if fields[0] not in "ZX" and str(leader) in fields[2:4]:
-                found.append(int(stat.parent.name))
-    return found
+async def missing(world: World, backend: str) -> str:
+    """What this backend lacks here."""
+    if backend == "docker":
+        there = await answers() and await world.engine.has_image(docker_tag(IMAGE))
+        return "" if there else f"takes a Docker engine, and: metier images build {IMAGE}"
+    try:
+        rootfs(IMAGE, build=False)
+    except SandboxUnavailable as gap:
+        return str(gap)
+    return ""
 
 
 @pytest.mark.parametrize("signals", SIGNALS)
 @pytest.mark.parametrize("case", CASES)
-async def test_nothing_is_left(world: World, case: str, signals: str, tmp_path: Path) -> None:
-    if not await answers() or not await world.engine.has_image(docker_tag("terminal-python")):
-        pytest.skip("takes a Docker engine, and: metier images build terminal-python")
-    work, delay_s = CASES[case]
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_nothing_is_left(world: World, backend: str, case: str, signals: str, tmp_path: Path) -> None:
+    if gap := await missing(world, backend):
+        pytest.skip(gap)
+    work, at, delay_s = CASES[case]
     command_line = isinstance(work, list)
     out, (keyboard, terminal) = tmp_path / "out", pty.openpty()
     assert world.clients.stdin is not None and world.clients.stdout is not None
-    what = {"argv": work} if command_line else {"script": work}
+    if isinstance(work, list):
+        what: dict[str, object] = {"argv": [*work, "--backend", backend]}
+    else:
+        what = {"script": work.format(env=ENV, backend=backend, at=at)}
     told = {"out": str(out), "terminal": os.ttyname(terminal) if case == "play human" else "", **what}
     print(json.dumps(told), file=world.clients.stdin, flush=True)
     pid = int(world.clients.stdout.readline())
@@ -153,11 +167,12 @@ async def test_nothing_is_left(world: World, case: str, signals: str, tmp_path: 
             until(lambda: out.exists() and out.read_text().endswith("> "), UP_S)
         elif command_line:
             began = time.monotonic()
-            while not await world.containers(pid):
+            while not await world.sandboxes(backend, pid):
                 assert time.monotonic() - began < UP_S, out.read_text()
         else:
             until(lambda: out.exists() and "now\n" in out.read_text(), UP_S)
         time.sleep(delay_s)
+        family = descendants(pid)
         began = time.monotonic()
         for number, each in enumerate(SIGNALS[signals]):
             time.sleep(APART_S if number else 0)
@@ -166,8 +181,8 @@ async def test_nothing_is_left(world: World, case: str, signals: str, tmp_path: 
                     os.write(keyboard, b"\x03")
                 else:
                     os.kill(pid, each)
-        within_s = patience(ENDS_S if command_line else SCRIPT_ENDS_S)
-        until(lambda: not _alive(pid), within_s)
+        within_s = (ENDS_S if command_line else SCRIPT_ENDS_S) * patience()
+        until(lambda: pid not in running(), within_s)
     finally:
         os.close(keyboard)
         os.close(terminal)
@@ -181,18 +196,19 @@ async def test_nothing_is_left(world: World, case: str, signals: str, tmp_path: 
         assert code in {128 + number for number in SIGNALS[signals][:1]}
         assert "Traceback" not in out.read_text()
         assert "stopped" in out.read_text()
-    began = time.monotonic()
-    while left := await world.containers(pid):
-        assert time.monotonic() - began < patience(GONE_S), left
-        if not command_line and left == ["created"] * len(left):
-            await reap(world.engine)  # what a client killed in between has not started, the next one's reaper takes
-        time.sleep(0.02)
-    assert group(pid) == []
+    await gone(world, backend, pid, reaped=not command_line)
+    until(lambda: alive(family) == [], GONE_S * patience())
+    assert [each for each, one in running().items() if pid in (one.group, one.session)] == []
+    if not command_line:
+        HostBudget(world.home / "claims").sweep()  # the dead hold nothing, and whoever counts next removes it
     assert world.files() == []
 
 
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+async def gone(world: World, backend: str, pid: int, *, reaped: bool) -> None:
+    """Wait until no sandbox of it is left; `reaped`: by whoever comes next, where nobody else can."""
+    began = time.monotonic()
+    while left := await world.sandboxes(backend, pid):
+        assert time.monotonic() - began < GONE_S * patience(), left
+        if reaped and left == ["created"] * len(left):
+            await reap(world.engine)  # what a client killed in between has not started, the next one's reaper takes
+        time.sleep(0.02)

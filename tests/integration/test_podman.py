@@ -31,6 +31,8 @@ from metier.harness.sandbox.docker.reaper import reap
 from metier.harness.sandbox.owner import RUN
 from metier.harness.testing import EXEC, FILES, ISOLATION, LINKS, SESSIONS, SPEC, Claim, Place
 from metier.images import docker_tag, environment, rootfs
+from process_table import running, saying
+from waiting import patience, soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 if shutil.which("podman") is None:
@@ -70,24 +72,6 @@ CLAIMS = [
     ),
 ]
 assert {claim.name.partition("[")[0] for claim in CLAIMS} >= ESSENTIAL
-
-
-def patience() -> float:
-    """How much longer than on an idle machine things take here, now."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
-def processes_with(word: str) -> list[int]:
-    """Processes with `word` in their command line, but for this one."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            said = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if word.encode() in said and int(folder.name) != os.getpid():
-            found.append(int(folder.name))
-    return found
 
 
 def groups() -> set[Path]:
@@ -135,7 +119,7 @@ def service() -> Iterator[int]:
         log.close()
         swept(there)
         shutil.rmtree(folder)
-    assert processes_with(str(folder)) == []
+    assert saying(str(folder)) == []
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
 
 
@@ -194,7 +178,7 @@ async def test_the_conformance_suites_hold(backend: DockerBackend, claim: Claim[
 
 
 async def test_the_container_is_what_was_asked_for(backend: DockerBackend, engine: Engine) -> None:
-    async with await backend.acquire(SPEC, deadline=Place(backend).soon()) as sandbox:
+    async with await backend.acquire(SPEC, deadline=soon()) as sandbox:
         host = (await engine.checked("GET", f"/containers/{sandbox.id}/json"))["HostConfig"]
         status = (await sandbox.exec("cat /proc/self/status /proc/self/limits", timeout_s=5)).stdout.decode()
     assert (host["Memory"], host["MemorySwap"]) == (SPEC.memory_mb << 20, SPEC.memory_mb << 20)
@@ -207,7 +191,7 @@ async def test_the_container_is_what_was_asked_for(backend: DockerBackend, engin
 
 
 async def test_a_container_removed_from_outside_is_a_loss_at_once(backend: DockerBackend, engine: Engine) -> None:
-    sandbox = await backend.acquire(SPEC, deadline=Place(backend).soon())
+    sandbox = await backend.acquire(SPEC, deadline=soon())
     call = asyncio.create_task(sandbox.exec("sleep 30", timeout_s=30))
     await asyncio.sleep(0.2)
     began = time.monotonic()
@@ -221,12 +205,11 @@ async def test_a_container_removed_from_outside_is_a_loss_at_once(backend: Docke
 async def test_what_cannot_be_made_or_started_says_so(
     backend: DockerBackend, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    soon = Place(backend).soon()
     with pytest.raises(SandboxUnavailable, match="metier images build"):
-        await backend.acquire(dataclasses.replace(SPEC, image="metier/nothing:0"), deadline=soon)
+        await backend.acquire(dataclasses.replace(SPEC, image="metier/nothing:0"), deadline=soon())
     monkeypatch.setattr("metier.harness.sandbox.docker.container.NOFILE", 1 << 40)
     with pytest.raises(SandboxUnavailable, match=r"did not start.*rlimit"):
-        await backend.acquire(dataclasses.replace(SPEC, cpus=0.5), deadline=soon)
+        await backend.acquire(dataclasses.replace(SPEC, cpus=0.5), deadline=soon())
 
 
 CLIENT = """
@@ -256,20 +239,11 @@ async def client(run: str) -> AsyncIterator[asyncio.subprocess.Process]:
         await process.wait()
 
 
-def running(service: int) -> set[int]:
-    """What runs beside the service, numbered as in there; what ended stays a zombie, since Podman is no init."""
-    found = set()
-    for stat in Path(f"/proc/{service}/root/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            if stat.read_text().rpartition(")")[2].split()[0] not in "ZX":
-                found.add(int(stat.parent.name))
-    return found
-
-
 async def test_sigkill_of_the_client_leaves_nothing(service: int, engine: Engine) -> None:
     def there() -> set[str | int | Path]:
         mounts = {line.split()[4] for line in Path(f"/proc/{service}/mountinfo").read_text().splitlines()}
-        return mounts | groups() | running(service)
+        # numbered as in there; what ended stays a zombie, since Podman is no init
+        return {*mounts, *groups(), *running(Path(f"/proc/{service}/root/proc"))}
 
     before = there()
     run = f"test-podman-{os.getpid()}"
@@ -292,7 +266,7 @@ async def test_sigkill_while_it_starts_leaves_what_the_reaper_takes(service: int
     async with client(run) as process:
         began = time.monotonic()
         while not await containers(engine, run):
-            assert process.returncode is None and time.monotonic() - began < 20
+            assert process.returncode is None and time.monotonic() - began < 20 * patience()
             await asyncio.sleep(0.01)
         process.kill()
     began = time.monotonic()

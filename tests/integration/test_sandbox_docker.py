@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from metier.envs.core import Artefact, Deadline, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
+from metier.envs.core import Artefact, Limit, SandboxLost, SandboxSpec, SandboxUnavailable
 from metier.harness.sandbox import open_backend
 from metier.harness.sandbox.client import SETTLED_S
 from metier.harness.sandbox.docker import DockerBackend, answers
@@ -26,14 +26,11 @@ from metier.harness.sandbox.docker.reaper import reap
 from metier.harness.sandbox.owner import DEADLINE, OWNER, RUN, Owner
 from metier.harness.sandbox.protocol import PING_S
 from metier.images import docker_tag
+from waiting import patience, soon
 
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers")]
 
 SPEC = SandboxSpec(image="terminal-python", memory_mb=256, pids=64, writable_mb={"/workspace": 64, "/tmp": 32})
-
-
-def soon(seconds: float = 60) -> Deadline:
-    return Deadline.after(seconds, limit="test_s", set_by="test")
 
 
 @pytest.fixture
@@ -51,11 +48,6 @@ async def ours(engine: Engine, run: str) -> list[dict[str, Any]]:
     """All containers of one run, running or not."""
     filters = json.dumps({"label": [f"{RUN}={run}"]})
     return await engine.checked("GET", "/containers/json", query={"all": "1", "filters": filters})
-
-
-def patience() -> float:
-    """How much longer than on an idle machine things take here, now."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 async def gone_within(engine: Engine, run: str, seconds: float) -> float:
@@ -259,22 +251,30 @@ async def test_no_engine_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_pa
             pass
 
 
+Without = Callable[[str], str]
+
+
 @pytest.fixture
-def image_without_bash() -> Iterator[str]:
-    """Ours less bash, as long as the test runs."""
-    tag, maker = f"metier-test/no-bash:{os.getpid()}", f"metier-test-{os.getpid()}"
-    without = ["docker", "run", "--network=none", f"--name={maker}", "--entrypoint=/bin/sh", docker_tag(SPEC.image)]
-    subprocess.run([*without, "-c", "rm -f /bin/bash /usr/bin/bash"], check=True)
-    try:
+def without() -> Iterator[Without]:
+    """Makes our image less some program, which is there as long as the test runs."""
+    made: list[tuple[str, str]] = []
+
+    def make(program: str) -> str:
+        tag, maker = f"metier-test/no-{program}:{os.getpid()}", f"metier-test-{program}-{os.getpid()}"
+        run = ["docker", "run", "--network=none", f"--name={maker}", "--entrypoint=/bin/sh", docker_tag(SPEC.image)]
+        subprocess.run([*run, "-c", f"rm -f /bin/{program} /usr/bin/{program}"], check=True)
+        made.append(("rm", maker))
         subprocess.run(["docker", "commit", maker, tag], check=True, capture_output=True)
-        yield tag
-        subprocess.run(["docker", "rmi", tag], check=True, capture_output=True)
-    finally:
-        subprocess.run(["docker", "rm", maker], check=True, capture_output=True)
+        made.append(("rmi", tag))
+        return tag
+
+    yield make
+    for remove, name in made:
+        subprocess.run(["docker", remove, name], check=True, capture_output=True)
 
 
-async def test_an_image_without_bash_says_so_and_does_the_rest(image_without_bash: str, backend: DockerBackend) -> None:
-    spec = dataclasses.replace(SPEC, image=image_without_bash)
+async def test_an_image_without_bash_says_so_and_does_the_rest(without: Without, backend: DockerBackend) -> None:
+    spec = dataclasses.replace(SPEC, image=without("bash"))
     async with await backend.acquire(spec, deadline=soon()) as sandbox:
         for session in (None, "shell"):
             refused = await sandbox.exec("echo hi", timeout_s=5, session=session)  # type: ignore[arg-type]
@@ -284,6 +284,26 @@ async def test_an_image_without_bash_says_so_and_does_the_rest(image_without_bas
         assert (await sandbox.exec("1 + 1", timeout_s=20, session="python")).stdout == b"2\n"
         await sandbox.write("/workspace/a", b"x")
         assert (await sandbox.collect([Artefact(path="a")])).refused == {}
+
+
+async def test_limits_of_time_need_no_program_of_the_image(without: Without, backend: DockerBackend) -> None:
+    spec = dataclasses.replace(SPEC, image=without("timeout"))
+    async with await backend.acquire(spec, deadline=soon()) as sandbox:
+        assert (await sandbox.exec("type -P timeout", timeout_s=5)).exit_code == 1
+        for session in (None, "shell"):
+            began = time.monotonic()
+            stopped = await sandbox.exec("echo early; sleep inf", timeout_s=1, session=session)  # type: ignore[arg-type]
+            assert stopped.timed_out and stopped.stdout == b"early\n"
+            assert time.monotonic() - began < 4 * patience()
+        assert (await sandbox.exec("pgrep sleep", timeout_s=5)).exit_code == 1
+
+
+async def test_an_image_without_python_is_refused_by_name_and_leaves_nothing(without: Without, engine: Engine) -> None:
+    run = f"test-no-python-{os.getpid()}"
+    async with DockerBackend(run=run) as backend:
+        with pytest.raises(SandboxUnavailable, match=r"no-python3.*python3"):
+            await backend.acquire(dataclasses.replace(SPEC, image=without("python3")), deadline=soon())
+        await gone_within(engine, run, 5.0 * patience())
 
 
 async def test_acquires_cut_off_at_any_moment_leave_no_container(engine: Engine) -> None:
@@ -318,6 +338,34 @@ async def test_pools_of_one_run_keep_to_themselves(engine: Engine) -> None:
             await reap(engine)
         assert [c["Names"] for c in await ours(engine, run)] == [[f"/{held.id}"]]
         assert await held.read("/workspace/b", max_bytes=99) == b"held"
+
+
+async def test_containers_may_come_and_go_while_they_are_listed_and_reaped(
+    backend: DockerBackend, engine: Engine
+) -> None:
+    async def come_and_go() -> None:
+        for _ in range(4):
+            await (await backend.acquire(SPEC, deadline=soon())).close(reuse=False)
+
+    churn = [asyncio.create_task(come_and_go()) for _ in range(4)]
+    looks = 0
+    while not all(each.done() for each in churn):
+        await reap(engine)
+        await ours(engine, "any")
+        looks += 1
+    await asyncio.gather(*churn)
+    assert looks > 4
+
+
+@pytest.mark.slow
+async def test_sixty_four_started_at_once_all_come_up(engine: Engine) -> None:
+    run = f"test-many-{os.getpid()}"
+    small = dataclasses.replace(SPEC, memory_mb=64, pids=16, writable_mb={"/workspace": 16})
+    async with DockerBackend(run=run) as backend:
+        boxes = await asyncio.gather(*(backend.acquire(small, deadline=soon(300)) for _ in range(64)))
+        said = await asyncio.gather(*(box.exec(f"echo {number}", timeout_s=60) for number, box in enumerate(boxes)))
+        assert [one.stdout for one in said] == [b"%d\n" % number for number in range(64)]
+    assert await ours(engine, run) == []
 
 
 async def test_sixteen_sandboxes_step_at_once(backend: DockerBackend) -> None:

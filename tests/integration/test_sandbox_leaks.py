@@ -34,6 +34,8 @@ from metier.harness.sandbox.docker import answers
 from metier.harness.sandbox.docker.engine import Engine, socket_path
 from metier.harness.sandbox.owner import OWNER
 from metier.images import cache_dir, docker_tag, rootfs
+from process_table import grouped, processes
+from waiting import patience
 
 pytestmark = pytest.mark.slow
 
@@ -98,25 +100,13 @@ def own_home(folder: Path) -> Iterator[dict[str, Path]]:
 # what is there
 
 
-def processes() -> dict[int, tuple[str, int]]:
-    """Process id → its state and its parent."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found[int(stat.parent.name)] = (fields[0], int(fields[1]))
-    return found
-
-
 def orphans(living: set[int]) -> list[int]:
     """What runs below this process and is neither a living client nor below one; the ended among them are reaped."""
     table, found, waiting = processes(), [], [os.getpid()]
     while waiting:
         parent = waiting.pop()
-        for pid in [pid for pid, (_, of) in table.items() if of == parent and pid not in living]:
-            if table[pid][0] in "ZX":
+        for pid in [pid for pid, one in table.items() if one.parent == parent and pid not in living]:
+            if table[pid].ended:
                 if parent == os.getpid():
                     try:
                         os.waitpid(pid, os.WNOHANG)
@@ -125,19 +115,6 @@ def orphans(living: set[int]) -> list[int]:
                 continue
             found.append(pid)
             waiting.append(pid)
-    return found
-
-
-def in_containers(ids: set[str]) -> list[int]:
-    """Processes whose control group is that of one of these containers."""
-    found = []
-    for pid in processes():
-        try:
-            groups = Path(f"/proc/{pid}/cgroup").read_text()
-        except OSError:
-            continue
-        if any(name in groups for name in ids):
-            found.append(pid)
     return found
 
 
@@ -156,8 +133,10 @@ def half_open(socket: str) -> list[str]:
 def files(places: dict[str, Path]) -> list[str]:
     """All but what a cache is for: the steward's code, whole snapshots, the reaper's lock."""
     home = places["METIER_HOME"]
-    made = [*home.iterdir(), *home.glob("steward/*"), *home.glob("snapshots/*"), *places["TMPDIR"].rglob("*")]
+    made = [*home.iterdir(), *places["TMPDIR"].rglob("*")]
+    made += [*home.glob("steward/*"), *home.glob("snapshots/*"), *home.glob("claims/*")]
     kept = {home / name for name in ("base", "records", "rootfs", "reaper.lock", "seccomp", "steward", "snapshots")}
+    kept.add(home / "claims")
     kept |= {*home.glob("snapshots/*.tar"), *(path for path in home.glob("steward/*") if path.name.isalnum())}
     return [str(path) for path in made if path not in kept]
 
@@ -222,7 +201,8 @@ class World:
             seen = await engine.request("GET", f"/containers/{each['Id']}/json")
             if seen.status == 200:
                 told = json.loads(seen.body)
-                found |= {told["NetworkSettings"]["SandboxKey"], told["GraphDriver"]["Data"].get("MergedDir", "")}
+                layers = told["GraphDriver"]["Data"] or {}  # none of one that is just being removed
+                found |= {told["NetworkSettings"]["SandboxKey"], layers.get("MergedDir", "")}
         return {os.path.realpath(place) for place in found}
 
     async def settled(self, dead: set[int], places: dict[str, Path]) -> dict[str, list[Any]]:
@@ -247,7 +227,7 @@ class World:
             "engine's files": [str(store / name) for store in stores for name in ids if (store / name).exists()],
             "volumes": sorted(await self.names("volumes") - self.kept["volumes"]),
             "networks": sorted(await self.names("networks") - self.kept["networks"]),
-            "processes": orphans(set()) + in_containers(ids),
+            "processes": orphans(set()) + grouped(ids),
             "mounts": sorted(mounts() - self.mounts - await self.foreign_mounts()),
             "control groups": groups(dead),
             "files": files(places) + sorted(set(os.listdir("/dev/shm")) - self.shared),
@@ -316,7 +296,7 @@ class Herd:
     async def gone(self, pids: set[int]) -> None:
         """Wait until nothing runs for these any more, and note how long it took."""
         began = time.monotonic()
-        bound = WITHIN_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        bound = WITHIN_S * patience()
         while left := await self.world.running(pids, self.living):
             assert time.monotonic() - began < bound, left
             await asyncio.sleep(0.05)
@@ -360,7 +340,7 @@ ORDERLY = """
 import sys, gymnasium, metier
 env = gymnasium.make("finance/CovenantTest-v0", backend=sys.argv[1])
 env.reset(seed=1)
-env.step({"tool": "shell", "arguments": {"command": "setsid sleep 900 &"}})
+env.step({"tool": "shell", "arguments": {"command": "setsid sh -c 'trap \\"\\" TERM HUP INT; sleep 900' &"}})
 if sys.argv[2] == "closed":
     env.close()
 """

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -24,6 +23,8 @@ from metier.harness.sandbox.docker import answers
 from metier.harness.testing import SPEC
 from metier.images import recipe
 from metier.images.store import rootfs_path
+from process_table import descendants, saying
+from waiting import patience
 
 NEVER_S = 1e6
 SILENCE_S = 2.0
@@ -83,41 +84,21 @@ class Held:
 
     def sandbox(self) -> list[int]:
         """The steward, and what started it, as long as they run."""
-        return [pid for pid, said in _command_lines().items() if f'"pids":{self.mark}'.encode() in said]
+        return saying(f'"pids":{self.mark}')
 
     def launcher(self) -> list[int]:
         """bubblewrap's launcher and the `unshare` above it."""
-        below = {self.process.pid}
-        for pid in sorted(_command_lines()):
-            if _parent(pid) in below and b"launcher.py" in _command_lines().get(pid, b""):
-                below.add(pid)
-        return sorted(below - {self.process.pid})
+        below = descendants(self.process.pid)
+        return sorted(pid for pid in saying("launcher.py") if pid in below)
 
     async def ends(self, within_s: float) -> float:
         """How long until nothing of the sandbox runs; more is allowed on a machine that is behind."""
         began = time.monotonic()
-        bound = within_s * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        bound = within_s * patience()
         while left := self.sandbox():
             assert time.monotonic() - began < bound, f"still there: {left}"
             await asyncio.sleep(0.02)
         return time.monotonic() - began
-
-
-def _command_lines() -> dict[int, bytes]:
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            found[int(folder.name)] = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-    return found
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 @asynccontextmanager
@@ -130,7 +111,7 @@ async def holding(
     leased: bool = True,
 ) -> AsyncIterator[Held]:
     """A client with one sandbox, which ends by what is given only."""
-    mark = 1000 + secrets.randbelow(10**6)
+    mark = 1000 + secrets.randbelow(3000)
     stops = {"silence": silence, "lease": lease, "life": life, "leased": leased}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", CLIENT, backend, str(mark), json.dumps(stops)), stdout=asyncio.subprocess.PIPE

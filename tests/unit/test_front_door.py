@@ -43,3 +43,29 @@ def test_a_module_prefix_is_enough() -> None:
 
 def test_registering_early_is_allowed() -> None:
     run(f"import sys, metier\nmetier.register_environments()\nimport gymnasium{ALL_THERE}")
+
+
+def test_the_import_brings_no_stranger_along() -> None:
+    known = "metier yaml _yaml typing_extensions"
+    run(f"""
+import sys
+before = set(sys.modules)
+import metier
+new = {{name.partition(".")[0] for name in set(sys.modules) - before}} - set(sys.stdlib_module_names)
+strange = [name for name in new - set("{known}".split()) if "cython" not in name]
+assert not strange, strange
+""")
+
+
+def test_no_room_is_imported_by_its_bare_name() -> None:
+    """The folders are packages of ours by mapping only; `import envs` would take a name that may be another's."""
+    run("""
+import sys
+import metier.cli, metier.harness.gym.env, metier.harness.gym.vector, metier.harness.runner, metier.harness.testing
+import metier.images, metier.scheduler.local_executor
+from metier.envs import registry
+for env_id in registry.ids():
+    registry.make_family(registry.get(env_id))
+bare = {"envs", "images", "harness", "trainer", "scheduler"} & {name.partition(".")[0] for name in sys.modules}
+assert not bare, bare
+""")

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from metier.envs.core import Deadline, ToolCall, ToolSpec
+from metier.envs.core import ToolCall, ToolSpec
 from metier.harness.policy import Message, Role
 from metier.harness.policy.human import HumanPolicy, Keyboard
+from waiting import soon
 
 SPECS = tuple(ToolSpec(name=name, description="", parameters={}) for name in ("shell", "edit", "python", "submit"))
 BRIEF = (Message(role=Role.USER, text="brief"),)
-
-
-def soon() -> Deadline:
-    """Counted from now: the modules of a whole run are read long before their tests."""
-    return Deadline.after(60, limit="test_s", set_by="test")
 
 
 def person(fd: int) -> HumanPolicy:

@@ -106,11 +106,17 @@ def test_our_own_file_keeps_to_the_known_domains(tmp_path: Path, monkeypatch: py
 
 
 def test_the_schema_takes_our_registry_and_refuses_what_we_refuse() -> None:
-    items = yaml.safe_load(registry.registry_path().read_text())
+    file = yaml.safe_load(registry.registry_path().read_text())
+    entry, suite = file["environments"][0], file["suites"][0]
     validator = jsonschema.Draft202012Validator(registry.schema())
-    assert list(validator.iter_errors(items)) == []
+    for right in (file, file["environments"], {"suites": file["suites"]}, []):
+        assert list(validator.iter_errors(right)) == []
     for change in ({"levls": 5}, {"levels": 0}, {"tools": ["hammer"]}, {"id": "nonsense"}, {"limits": {"steps": 0}}):
-        assert list(validator.iter_errors([items[0] | change])), change
+        assert list(validator.iter_errors([entry | change])), change
+        assert list(validator.iter_errors({"environments": [entry | change]})), change
+    for change in ({"levles": "all"}, {"levels": []}, {"suite": "nonsense"}, {"public_seeds": 5}, {"domains": "some"}):
+        assert list(validator.iter_errors({"suites": [suite | change]})), change
+    assert list(validator.iter_errors({"environment": []}))
 
 
 def test_every_field_of_every_place_is_found() -> None:

@@ -35,8 +35,8 @@ def test_the_bytes_come_back_and_identical_trees_share_a_file(store: SnapshotSto
             writer.add(b"first ")
             writer.add(b"second")
             snapshot = writer.finish()
-        assert store.path(snapshot).read_bytes() == b"first second"
-        assert store.path(snapshot).stat().st_mode & 0o777 == 0o600
+        assert store.read(snapshot) == b"first second"
+        assert store.use(snapshot).stat().st_mode & 0o777 == 0o600
     assert len(list((tmp_path / "snapshots").iterdir())) == 1
 
 
@@ -45,7 +45,7 @@ def test_without_finish_nothing_stays(store: SnapshotStore, tmp_path: Path) -> N
         writer.add(b"half")
     assert list((tmp_path / "snapshots").iterdir()) == []
     with pytest.raises(ConfigError, match="prepare it"):
-        store.path(Snapshot(digest="0" * 64, spec=SPEC, size_bytes=4))
+        store.use(Snapshot(digest="0" * 64, spec=SPEC, size_bytes=4))
 
 
 def test_a_killed_writer_leaves_nothing(tmp_path: Path) -> None:

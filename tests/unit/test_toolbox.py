@@ -6,10 +6,8 @@ import dataclasses
 import io
 import json
 import struct
-import sys
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -18,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from PIL import Image
 
 import metier
+from hostile import REGISTRY, Drawn, arguments, calls, check_answer, text, value
 from metier.envs.core import (
     Deadline,
     ExecResult,
@@ -35,9 +34,6 @@ from metier.harness.testing import FakeBackend, FakeSandbox, result
 from metier.harness.tools import SPECS, Toolbox
 from metier.harness.tools.door import CALL_BYTES, CONTENT_BYTES, PATH_BYTES, TEXT_BYTES, unfit
 from metier.harness.tools.truncate import TEXT_LIMIT_BYTES, valid_text
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fixtures"))
-from hostile import REGISTRY, Drawn, arguments, calls, check_answer, text, value  # pyright: ignore[reportMissingImports]  # found by the line above
 
 
 @pytest.fixture(scope="module")

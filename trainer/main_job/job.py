@@ -163,7 +163,7 @@ class _Job:
     def _trajectory(self, result: EpisodeResult) -> Trajectory:
         return trajectory(
             self._chat,
-            result.conversation,
+            result.conversation if result.outcome.graded else (),  # of a failure it is kept, but nothing is learnt
             tool_specs(get(result.env_id).tools),
             outcome=result.outcome,
             reward=result.reward,

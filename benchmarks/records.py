@@ -63,7 +63,7 @@ def episode(seed: int) -> EpisodeResult:
 
 
 def playing(result: EpisodeResult, run_id: str = "bench") -> Playing:
-    return Playing(run_id=run_id, env_id=result.env_id, seed=result.seed)
+    return Playing.of(result, run_id)
 
 
 class Packing:

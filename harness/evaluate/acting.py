@@ -102,7 +102,7 @@ def _planned(line: str, settings: Mapping[str, Json]) -> PlannedPolicy:
     recorded: dict[str, Json] = {**settings, **({"address": address} if colon else {})}
     if name in OF_ONE_TASK:  # each trial opens its own
         if name == "replay" and isinstance(recorded.get("address"), str):
-            recorded["sha256"] = _sha256(Path(str(recorded["address"])))
+            recorded["sha256"] = _sha256(Path(str(recorded.pop("address"))))
         return PlannedPolicy(name=name, settings=recorded)
     known = getattr(open_policy(line, settings), "settings", None)
     return PlannedPolicy(name=name, settings=known.identity() if isinstance(known, _Settings) else recorded)

@@ -107,13 +107,13 @@ def results_for(path: Path, plan: Plan) -> tuple[Results, Plan | None]:
 def read_episode(path: Path, row: Row) -> EpisodeResult:
     """See `Results.episode`."""
     file = path / EPISODES / _episode_name(row)
-    if row.episode is None:
+    if row.file is None:
         raise ResultsError(f"{path}: nothing is left of the episode of {row.env_id}, seed {row.seed}: {row.failure}")
     try:
         data = read(file, _MOST_EPISODE)
     except FileNotFoundError:
         raise ResultsError(f"{file} is missing: restore it") from None
-    if hashlib.sha256(data).hexdigest() != row.episode.sha256:
+    if hashlib.sha256(data).hexdigest() != row.file.sha256:
         raise ResultsError(f"{file} is not the file that its row in {ROWS} names: restore it")
     try:
         return EpisodeResult.model_validate_json(unpacked(data, _MOST_EPISODE, str(file)))
@@ -232,7 +232,7 @@ class Writer:
             data = packed(episode.model_dump_json().encode())
             replace(self.path / EPISODES / _episode_name(row), data)
             file = EpisodeFile(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
-            row = row.model_copy(update={"episode": file})
+            row = row.model_copy(update={"file": file})
         self._append(row.model_dump_json().encode() + b"\n")
         return row
 

@@ -73,7 +73,7 @@ class Row(pydantic.BaseModel):
     started_at: str
     """UTC."""
     ended_at: str
-    episode: EpisodeFile | None
+    file: EpisodeFile | None
     """None where nothing of it is left."""
 
     @pydantic.model_validator(mode="after")
@@ -138,7 +138,7 @@ def row_of(
         ),
         started_at=_utc(started_at),
         ended_at=_utc(ended_at),
-        episode=None,
+        file=None,
     )
 
 

@@ -8,6 +8,7 @@ A producer opens a `Recorder` and tells it of episodes; `Records` reads what cam
 from .errors import MalformedEvent, RecordError, StoreUnavailable
 from .event import Event, Kind, Provenance, episode_id
 from .forwarder import ForwardSettings
+from .logs import LogHandler
 from .provenance import provenance
 from .reader import Attempt, Records
 from .recorder import Recorder, RecorderStats, RecordSettings
@@ -20,6 +21,7 @@ __all__ = [
     "Event",
     "ForwardSettings",
     "Kind",
+    "LogHandler",
     "MalformedEvent",
     "Playing",
     "Provenance",

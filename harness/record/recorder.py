@@ -43,7 +43,7 @@ _CHUNK_BYTES = 4 << 20
 _CHUNK_EVENTS = 2000
 _GATHER_S = 0.01
 """How long the first event waits in memory for others to go with."""
-_SPILL_WAIT_S = 0.05
+_SPILL_WAIT_S = 0.5
 """The most that `emit` waits, and only where memory is full."""
 _RETRY_S = 0.5
 _EXIT_WAIT_S = 10.0
@@ -140,7 +140,7 @@ class Recorder:
         return EpisodeRecording(self, playing)
 
     def record(self, playing: Playing, result: EpisodeResult) -> EpisodeRecording:
-        """All of an episode that is over. Raises RecordError."""
+        """All of an episode that is over. Raises ConfigError for another episode's result; RecordError."""
         return record(self, playing, result)
 
     def emit(self, event: Event, blobs: Sequence[Blob] = ()) -> None:
@@ -203,6 +203,7 @@ class Recorder:
     def stats(self) -> RecorderStats:
         """How it stands."""
         forwarder = self._forwarder
+        oldest_s = 0.0 if self._spooled else self._outbox.oldest_s()  # it may wait for the disk, which `emit` must not
         with self._changed:
             return RecorderStats(
                 num_events=self._num_events,
@@ -211,7 +212,7 @@ class Recorder:
                 memory_bytes=self._bytes,
                 outbox_events=self._outbox.num_events,
                 outbox_bytes=self._outbox.size_bytes,
-                outbox_oldest_s=0.0 if self._spooled else self._outbox.oldest_s(),
+                outbox_oldest_s=oldest_s,
                 num_failures=self._spool_failures + forwarder.num_failures,
                 num_buried=forwarder.num_buried,
                 trouble=self._spool_trouble or forwarder.trouble,

@@ -13,11 +13,12 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from metier.envs.core import Json, ToolCall, ToolResult, ToolSpec
+from metier.envs.core import ConfigError, Json, ToolCall, ToolResult, ToolSpec
 
 from ..policy.contract import AssistantTurn, Message, Role
+from ..prepare import Task
 from ..result import EpisodeResult
 from .blob import PNG, Blob, BlobRef
 from .event import (
@@ -49,6 +50,9 @@ class Emitter(Protocol):
         ...
 
 
+_IDENTITY = ("env_id", "seed", "level", "sample")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playing:
     """Which episode, in which run, played by whom.
@@ -75,6 +79,27 @@ class Playing:
     """None: the next one that is free, as far as this machine knows."""
     trace_id: str = ""
     """32 hexadecimal digits; random where none is given."""
+
+    @classmethod
+    def of(cls, episode: Task | EpisodeResult, run_id: str, **more: Any) -> Playing:
+        """Of a task, or of a result, which does not know its options.
+
+        Example:
+            >>> from metier.harness.prepare import Task
+            >>> Playing.of(Task(env_id="test/Echo-v0", seed=3, level=1), "r1", policy="oracle").level
+            1
+        """
+        if isinstance(episode, Task):
+            more = {"options": episode.options, **more}
+        named = {name: getattr(episode, name) for name in _IDENTITY}
+        return cls(run_id=run_id, **named, **more)
+
+    def check(self, result: EpisodeResult) -> None:
+        """Raises ConfigError where the result is another episode's."""
+        for name in _IDENTITY:
+            if getattr(self, name) != getattr(result, name):
+                told = f"{getattr(result, name)!r}, not {getattr(self, name)!r}"
+                raise ConfigError(f"the result's {name} is {told}: make its Playing by `Playing.of`")
 
     @property
     def episode(self) -> str:
@@ -157,10 +182,12 @@ class EpisodeRecording:
         """The episode is over; a second call does nothing.
 
         Raises:
+            ConfigError: it is another episode's result.
             RecordError: the events can be neither sent nor spilled.
         """
         if self._ended:
             return
+        self.playing.check(result)
         self._ended = True
         self.follow(result.conversation, result.steps)
         for call in result.steps[self._num_steps :]:
@@ -244,8 +271,10 @@ def record(emitter: Emitter, playing: Playing, result: EpisodeResult) -> Episode
     once.
 
     Raises:
+        ConfigError: it is another episode's result.
         RecordError: the events can be neither sent nor spilled.
     """
+    playing.check(result)
     if playing.attempt is not None and not playing.trace_id:
         seen = f"{playing.run_id}/{playing.episode}/{playing.attempt}\0{result.model_dump_json()}"
         trace_id = hashlib.sha256(seen.encode()).hexdigest()[:32]

@@ -18,7 +18,8 @@ from .sink import Committed, Sink
 from .transport import Consumer, Delivery
 
 _log = logging.getLogger(__name__)
-_FETCHED = 1000
+_FETCHED = 256
+"""At once: of the largest events that travel, 64 MiB."""
 _MOST_PAUSE_S = 10.0
 
 

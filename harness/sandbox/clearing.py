@@ -41,19 +41,15 @@ class Clearing:
                 _log.exception("clearing up a sandbox of the %s backend failed", self._backend)
 
         if not self._going:
-            self.moved()
+            self._moved_at = time.monotonic()
         task = asyncio.create_task(run())
         self._going[task] = name
         task.add_done_callback(self._ended)
         return task
 
-    def moved(self) -> None:
-        """Something got done."""
-        self._moved_at = time.monotonic()
-
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._going[task]
-        self.moved()
+        self._moved_at = time.monotonic()
 
     @property
     def _left_s(self) -> float:

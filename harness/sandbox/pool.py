@@ -296,9 +296,6 @@ class StewardBackend(ABC):
 
     async def _release(self, sandbox: StewardSandbox, reuse: bool) -> None:
         launched = self._leased[sandbox]
-        releasing = asyncio.current_task()
-        if releasing is not None:
-            self._clearing.follow(releasing, sandbox.id)
         try:
             proven = reuse and await self._reset(sandbox, launched)
         except asyncio.CancelledError:
@@ -309,7 +306,6 @@ class StewardBackend(ABC):
         if proven:
             self._keep(launched)
         else:
-            self._clearing.moved()  # as far as to its removal
             await self._clearing.settled(self._spawn(self._remove(launched), sandbox.id))
 
     async def _reset(self, sandbox: StewardSandbox, launched: Launched) -> bool:

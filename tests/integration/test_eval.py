@@ -51,7 +51,7 @@ def whole_lines(out: Path) -> int:
 
 def timeless(row: Row) -> dict[str, Any]:
     """What must not depend on when and where a trial ran."""
-    times = {"timings_s", "started_at", "ended_at", "episode"}
+    times = {"timings_s", "started_at", "ended_at", "file"}
     return row.model_dump(mode="json", exclude=times)
 
 

@@ -221,7 +221,7 @@ async def test_a_machine_that_fails_in_nine_resets_of_ten_shows_a_tenth_as_valid
     assert (overall.requested, overall.valid, overall.invalid) == (30, 3, {"sandbox_failure": 27})
     assert (overall.passed, overall.pass_rate) == (3, 1.0)
     lost = [each for each in one.results.rows.values() if not each.valid]
-    assert {(each.failure, len(each.history), each.episode) for each in lost} == {
+    assert {(each.failure, len(each.history), each.file) for each in lost} == {
         ("SandboxUnavailable: all slots are held", 2, None)
     }
 

@@ -77,7 +77,7 @@ async def test_a_hang_is_waited_for_once(engine: Any, caplog: pytest.LogCaptureF
         began = time.monotonic()
         for sandbox in held:
             await sandbox.close(reuse=False)
-    assert time.monotonic() - began < STALL_S + 2 * patience()
+    assert time.monotonic() - began < 2 * STALL_S * patience()
     (told,) = warnings(caplog)
     assert all(sandbox.id in told for sandbox in held)
 

@@ -239,6 +239,7 @@ async def test_nobody_comes_in_without_the_address() -> None:
         ({"command": ["x", "{"]}, "command"),
         ({"command": ["x"], "linger_s": -1}, "linger_s"),
         ({"command": ["x"], "shell": True}, "shell"),
+        ({"command": ["x"], "env": {"SOME_API_KEY": "x"}}, "SOME_API_KEY looks like a secret"),
     ],
 )
 def test_wrong_settings_are_refused(chosen: dict[str, Any], words: str) -> None:

@@ -96,6 +96,17 @@ def test_a_refused_event_is_told_again_and_leaves_no_hole() -> None:
     assert result_of(kept.events, kept.load) == result
 
 
+def test_a_result_of_another_episode_is_refused() -> None:
+    kept = Kept()
+    with pytest.raises(ConfigError, match=r"seed is 3, not 4.*Playing\.of"):
+        record(kept, playing(rich(seed=4)), rich())
+    recording = EpisodeRecording(kept, playing(rich(sample=0)))
+    with pytest.raises(ConfigError, match="sample is 2, not 0"):
+        recording.end(rich())
+    recording.end(rich(sample=0))
+    assert result_of(kept.events, kept.load) == rich(sample=0)
+
+
 def test_recorded_twice_under_one_attempt_it_is_the_same_playing() -> None:
     first, again, other = (events_of(result, attempt=0) for result in (plain(), plain(), plain(said="y")))
     assert first.events[0].trace_id == again.events[0].trace_id != other.events[0].trace_id

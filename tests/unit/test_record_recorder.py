@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import pytest
 from metier.envs.core import ConfigError
 from metier.harness.record import (
     ForwardSettings,
+    LogHandler,
     Recorder,
     RecordError,
     Records,
@@ -272,6 +275,39 @@ def test_what_cannot_be_kept_at_the_end_is_told(tmp_path: Path, stuck: Stuck) ->
         recorder.close(wait_s=0.2)
 
 
+def test_a_log_handler_records_what_is_logged_but_not_our_own(tmp_path: Path) -> None:
+    logger, own = logging.getLogger("test.records"), logging.getLogger("metier.harness.record.recorder")
+    with Recorder.open(settings(tmp_path)) as recorder:
+        handler = LogHandler(recorder, "r1")
+        for one in (logger, own):
+            one.addHandler(handler)
+        logger.warning("a %s", "line\ud800")
+        logger.error("about", extra={"episode_id": "e"})
+        own.warning("of the recorder itself")
+        recorder.close()
+        logger.warning("too late, and no harm done")
+        for one in (logger, own):
+            one.removeHandler(handler)
+    rows = query(Records.open(tmp_path / "store"), "SELECT level, text, about FROM logs ORDER BY seq").rows
+    assert rows == [("warning", "a line\ufffd", ""), ("error", "about", "e")]
+
+
+def test_the_guides_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from metier.envs import registry
+    from metier.harness.testing import ECHO
+
+    registry.add_registry(ECHO)
+    guide = (Path(__file__).parents[2] / "docs" / "records.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "docs/records.md", "exec"), {"result": rich()})
+    records = Records.open("runs/records")
+    (attempt,) = records.attempts()
+    assert records.result(attempt) == rich()
+    (row,) = query(records, "SELECT environment_digest, image, hub_fingerprint FROM episodes").rows
+    assert len(row[0]) == 64 and row[1] and row[2]
+
+
 # poison
 
 
@@ -373,8 +409,8 @@ def test_an_interpreter_that_just_leaves_keeps_all_in_the_outbox(tmp_path: Path)
 def test_two_recorders_of_one_store_do_not_disturb_each_other(tmp_path: Path) -> None:
     first, second = Recorder.open(settings(tmp_path)), Recorder.open(settings(tmp_path))
     for seed in range(10):
-        for recorder, run in ((first, "r1"), (second, "r1")):
-            recorder.record(playing(plain(seed, sample=int(recorder is second)), run_id=run), plain(seed))
+        for sample, recorder in enumerate((first, second)):
+            recorder.record(playing(plain(seed, sample)), plain(seed, sample))
     first.close()
     second.close()
     assert len(keys(tmp_path)) == len(set(keys(tmp_path))) == 140

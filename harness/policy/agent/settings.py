@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import pydantic
 
-from metier.envs.core import ConfigError
+from metier.envs.core import ConfigError, Json
+
+from ..openai.settings import SECRET_WORDS
 
 PLACEHOLDERS = ("brief", "brief_file", "url", "config", "stdio_config", "folder")
 """What may stand in braces in the command.
@@ -46,6 +48,18 @@ class AgentSettings(pydantic.BaseModel, frozen=True, extra="forbid"):
         except pydantic.ValidationError as error:
             wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
             raise ConfigError(f"the policy agent refuses its settings: {wrong}") from None
+
+    def identity(self) -> dict[str, Json]:
+        """Those settings that change what is said, for keys and comparisons."""
+        return self.model_dump(mode="json", exclude={"linger_s"})
+
+    @pydantic.field_validator("env")
+    @classmethod
+    def _not_secret(cls, env: dict[str, str]) -> dict[str, str]:
+        for name in env:
+            if any(word in name.lower() for word in SECRET_WORDS):
+                raise ValueError(f"{name} looks like a secret, which would be recorded: set it where the agent is run")
+        return env
 
     @pydantic.field_validator("command")
     @classmethod

@@ -182,7 +182,7 @@ def cost_usd(prompt: int, cached: int, output: int, prices: Prices) -> Decimal:
 
     Example:
         >>> cost_usd(1_000_000, 400_000, 10_000, Prices(prompt="2.50", cached="0.25", output="10"))
-        Decimal('1.7000')
+        Decimal('1.70')
     """
     kept = prices.prompt if prices.cached is None else prices.cached
     return ((prompt - cached) * prices.prompt + cached * kept + output * prices.output) / _MILLION

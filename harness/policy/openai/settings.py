@@ -33,7 +33,7 @@ ONLY_HOW = frozenset(
 _OURS = frozenset({"model", "messages", "tools", "stream", "stream_options", "n"})
 """Parts of a request that `extra` may not replace."""
 _HEADER = re.compile(r"^[A-Za-z0-9-]{1,100}$")
-_SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "password")
+SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "password")
 
 
 def _exact(value: Any) -> Any:
@@ -203,4 +203,4 @@ class OpenAISettings(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 def _secret(name: str) -> bool:
     low = name.lower()
-    return any(word in low for word in _SECRET_WORDS)
+    return any(word in low for word in SECRET_WORDS)

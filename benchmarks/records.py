@@ -231,7 +231,7 @@ def main() -> None:
         if given.only in "stages":
             rows += stages(given.events, folder)
         for kind in ("nats", "redis"):
-            if given.only in kind and (kind == "nats" or shutil.which("redis-server")):
+            if given.only in kind and (kind == "nats" or shutil.which("redis-check-rdb")):
                 rows += over_broker(given.events, folder, kind)
         if given.only in "overhead":
             rows += asyncio.run(overhead(given.pairs, folder, given.backend, given.env))

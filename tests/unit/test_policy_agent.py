@@ -15,7 +15,7 @@ import pytest
 
 from metier.envs import registry
 from metier.envs.core import ConfigError, Deadline, Limit, Outcome
-from metier.harness.policy import AssistantTurn, Message, open_policy
+from metier.harness.policy import AssistantTurn, Message, Role, open_policy
 from metier.harness.policy.agent.door import Door
 from metier.harness.prepare import Preparer, Task
 from metier.harness.result import EpisodeResult
@@ -193,6 +193,19 @@ def test_an_agent_goes_with_the_process_that_played(end: str, mark: Path, tmp_pa
     while running(mark) or left_folders():
         assert time.monotonic() < until, running(mark)
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("after_s", [0, 0.001, 0.01, 0.03, 0.1, 0.3])
+async def test_an_agent_that_is_cancelled_while_it_starts_is_ended_too(after_s: float, mark: Path) -> None:
+    settings: Any = {"command": ["sleep", "600"], "env": {"METIER_TEST_MARK": str(mark)}}
+    brief = [Message(role=Role.USER, text="go")]
+    acting = asyncio.create_task(open_policy("agent", settings).act(brief, tool_specs([]), deadline=soon()))
+    await asyncio.sleep(after_s)
+    acting.cancel()
+    await asyncio.gather(acting, return_exceptions=True)
+    async with asyncio.timeout(60):
+        while running(mark) or left_tasks() or left_folders():
+            await asyncio.sleep(0.05)
 
 
 async def test_pictures_are_shown_to_the_agent() -> None:

@@ -45,9 +45,20 @@ class AgentProcess:
         known = _placed(folder, brief, url, work)
         command = [word.format_map(known) for word in self._settings.command]
         held, self._leash = os.pipe()
+        starting = asyncio.create_task(self._spawn(command, work, url, held))
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-IS", leash.__file__, str(held), str(folder)),
+            # one that is cancelled in the middle would be killed before it can clean up
+            self._process = await asyncio.shield(starting)
+        except (OSError, ValueError) as error:  # such as a brief that is longer than a command may be
+            self.kill()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise PolicyError(f"the agent {command[0]!r} cannot be started: {error}; give it {{brief_file}}") from None
+        self._reading = asyncio.create_task(self._read())
+
+    async def _spawn(self, command: list[str], work: Path, url: str, held: int) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-IS", leash.__file__, str(held), str(work.parent)),
                 *command,
                 pass_fds=[held],
                 cwd=work,
@@ -57,13 +68,8 @@ class AgentProcess:
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:  # such as a brief that is longer than a command may be
-            self.kill()
-            shutil.rmtree(folder, ignore_errors=True)
-            raise PolicyError(f"the agent {command[0]!r} cannot be started: {error}; give it {{brief_file}}") from None
         finally:
             os.close(held)
-        self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
         assert self._process is not None and self._process.stdout is not None

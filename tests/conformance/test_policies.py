@@ -135,7 +135,8 @@ async def test_engine(chat: Chat, claim: Claim[PolicyCase]) -> None:
 
 def test_every_registered_policy_is_among_the_cases() -> None:
     tried = {case.name for case in CASES} | {"openai", "engine"}
-    assert set(POLICIES) <= tried
+    ours = {name for name, entry_point in POLICIES.items() if entry_point.startswith("metier.")}
+    assert ours <= tried
 
 
 async def test_a_policy_that_remembers_is_found_out() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
 
 pytest_plugins: list[str] = []
+
+# a shell's background ignores Ctrl-C, and so would every command that a test starts and interrupts
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for _module in (
     "families",

@@ -5,7 +5,6 @@ Where not said otherwise the work is the echo family's on scripted sandboxes, by
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import random
@@ -240,9 +239,7 @@ def test_an_interrupted_evaluation_ends_in_order_and_goes_on_later(
     out, log = tmp_path / "run", tmp_path / "log"
     slow = evaluation(out, policy="adder:wait_s=0.3", seeds="0:30")
     with log.open("wb") as told:
-        # a shell's background, where these tests may run, ignores Ctrl-C, and hands that on
-        hears = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        one = subprocess.Popen(command(*slow), stdout=told, stderr=told, preexec_fn=hears)
+        one = subprocess.Popen(command(*slow), stdout=told, stderr=told)
     processes.append(one)
     until = time.monotonic() + 60 * patience()
     while whole_lines(out) < 3:

@@ -36,8 +36,9 @@ def entries(tmp_path: Path, text: str) -> dict[str, registry.RawEntry]:
 
 
 def test_every_entry_is_valid_and_registered_with_gymnasium() -> None:
-    assert registry.ids()
-    for env_id in registry.ids():
+    ours = registry.sources()[registry.registry_path()]  # other tests may have added theirs, and not registered them
+    assert ours
+    for env_id in ours:
         assert registry.get(env_id).id == env_id
         assert env_id in gymnasium.registry
 

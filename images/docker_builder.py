@@ -6,6 +6,7 @@ host are build arguments, which no image keeps.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tarfile
@@ -124,7 +125,7 @@ class DockerBuilder:
         )
         self._client.api.hooks["response"] = []
         # an engine whose client hangs up ends the step and removes its container
-        with self._stop.cut_by(CancellableStream(stream, answers[-1]).close):
+        with self._stop.cut_by(CancellableStream(stream, answers[-1]).close), contextlib.closing(answers[-1]):
             self._follow(stream, recipe, skipped, reporter)
 
     def _follow(self, stream: Iterable[dict[str, Any]], recipe: Recipe, skipped: int, reporter: Reporter) -> None:

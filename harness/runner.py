@@ -25,7 +25,7 @@ from metier.envs.core import (
 
 from .backends import Backends
 from .episode import Episode, Step
-from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy
+from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy, settings_for
 from .prepare import Preparer, Task
 from .result import EpisodeResult, recorded_call, recorded_turn
 from .tools.truncate import valid_text
@@ -173,9 +173,15 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
         sample=payload.get("sample", 0),
     )
     chosen: dict[str, Any] = payload.get("policy") or {"name": "oracle"}
-    settings = dict(chosen.get("settings") or {})
-    if chosen["name"] == "oracle":
-        settings = {"env_id": task.env_id, "seed": task.seed, "level": task.level, "options": task.options}
+    settings = settings_for(
+        chosen["name"],
+        chosen.get("settings"),
+        env_id=task.env_id,
+        seed=task.seed,
+        level=task.level,
+        options=task.options,
+        sample=task.sample,
+    )
     policy = open_policy(chosen["name"], settings)
     said = _Transcript()
     try:

@@ -98,7 +98,7 @@ class Row(pydantic.BaseModel):
         return self.timings_s.get("total", 0.0)
 
 
-def ended(trial: Trial, payload: Mapping[str, Any], done: WorkResult) -> EpisodeResult:
+def ended(payload: Mapping[str, Any], done: WorkResult) -> EpisodeResult:
     """The episode of a trial's work, whichever way it ended."""
     if done.failure is not None:
         return failed(dict(payload), done.failure, done.message[:_NO_MORE], done.value)

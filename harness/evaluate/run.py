@@ -110,7 +110,7 @@ class Evaluation:
             yield item
 
     async def _keep(self, trial: Trial, item: WorkItem, started_at: float, done: WorkResult) -> None:
-        episode = ended(trial, item.payload, done)
+        episode = ended(item.payload, done)
         before = self._results.rows.get(trial.key)
         row = row_of(
             trial,

@@ -158,13 +158,12 @@ def play(
 async def _play(
     env_id: str, seed: int, level: int, backend: str, policy: str, watcher: Watcher, *, quiet: bool
 ) -> dict[str, object]:
-    from metier.harness.policy import open_policy
+    from metier.harness.policy import open_policy, settings_for
     from metier.harness.prepare import Preparer, Task
     from metier.harness.runner import run_episode
     from metier.harness.sandbox import open_backend
 
-    settings = {"env_id": env_id, "seed": seed, "level": level} if policy == "oracle" else {}
-    actor = open_policy(policy, settings)
+    actor = open_policy(policy, settings_for(policy, None, env_id=env_id, seed=seed, level=level))
     async with open_backend(backend) as opened:
         result = await run_episode(
             Task(env_id=env_id, seed=seed, level=level),

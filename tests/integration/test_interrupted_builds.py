@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from metier.images.docker_builder import DockerBuilder
 from metier.images.host import debian_sources
 from metier.images.recipe import FOLDER
 from process_table import alive, descendants
-from waiting import patience
+from waiting import patience, until
 
 pytestmark = pytest.mark.slow
 
@@ -110,13 +110,6 @@ def engine(request: pytest.FixtureRequest, home: Path) -> str:
         if not (home / "base" / base.name).exists():
             (home / "base" / base.name).symlink_to(base)
     return str(request.param)
-
-
-def until(told: Callable[[], object], within_s: float) -> None:
-    deadline = time.monotonic() + within_s * patience()
-    while not told():
-        assert time.monotonic() < deadline, f"not within {within_s:g} s"
-        time.sleep(0.02)
 
 
 def lines_until(build: subprocess.Popen[str], words: str) -> list[str]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from metier.harness.sandbox.owner import OWNER
 from metier.images import docker_tag
 from metier.trainer import models
 from process_table import alive, descendants
-from waiting import patience
+from waiting import patience, until
 
 pytestmark = [
     pytest.mark.slow,
@@ -118,13 +118,6 @@ def start(plan: Path, folder: Path, temporary: Path) -> Demo:
             start_new_session=True,
         )
     return Demo(process, folder / "out", temporary)
-
-
-def until(told: Callable[[], object], within_s: float, why: Callable[[], object]) -> None:
-    deadline = time.monotonic() + within_s * patience()
-    while not told():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.02)
 
 
 def shared_memory(pids: Collection[int]) -> list[Path]:

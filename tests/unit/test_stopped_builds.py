@@ -19,17 +19,10 @@ from metier.images import Stop, Stopped
 from metier.images.reporter import Reporter
 from metier.images.store import locked
 from process_table import Process, alive, descendants
-from waiting import patience
+from waiting import patience, until
 
 FAMILY = "setsid sh -c 'trap \"\" TERM; sleep 100 & wait; sleep 100' & echo up; wait"
 """A child with a family that has gone its own way, and ends at no gentle signal."""
-
-
-def until(told: Callable[[], object], within_s: float = 20.0) -> None:
-    deadline = time.monotonic() + within_s * patience()
-    while not told():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -183,5 +176,5 @@ def test_the_command_ends_soon_says_so_and_leaves_nothing(
         assert "stopped; what was being built is removed" in said
     else:
         assert "interrupted; left at once; the next build removes what this one left in the cache" in said
-        until(removed.exists)  # no signal of the terminal's reached that
+        until(removed.exists, 20)  # no signal of the terminal's reached that
     assert [path for path in home.rglob("*") if path.is_file() and path.parent.name != "locks"] == []

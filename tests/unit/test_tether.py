@@ -6,15 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from metier.scheduler.tether import Tether
 from process_table import alive, descendants
-from waiting import patience
+from waiting import until
 
 OWNER = """
 import os, sys, time
@@ -24,13 +22,6 @@ os.mkdir(sys.argv[1])
 print("tied", flush=True)
 time.sleep(60)
 """
-
-
-def until(told: Callable[[], object], within_s: float = 5.0) -> None:
-    deadline = time.monotonic() + within_s * patience()
-    while not told():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -46,9 +37,9 @@ def test_it_clears_away_after_its_owner(tmp_path: Path, number: signal.Signals) 
         tethers = descendants(owner.pid)
         assert len(tethers) == 1
         os.killpg(owner.pid, number)  # as a terminal does it: to all of its group
-    until(lambda: word.exists() and word.read_text() == "cleared away\n")
+    until(lambda: word.exists() and word.read_text() == "cleared away\n", 5)
     assert not folder.exists()
-    until(lambda: not alive(tethers))
+    until(lambda: not alive(tethers), 5)
 
 
 def test_a_cut_one_does_nothing_and_is_gone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import logging
 import signal
 import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -37,13 +38,39 @@ def _running() -> asyncio.AbstractEventLoop:
 
 
 def call(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the loop and wait for it; an interrupt (Ctrl-C) cancels it."""
-    future = asyncio.run_coroutine_threadsafe(coroutine, _running())
+    """Run a coroutine on the loop and wait for it; an interrupt (Ctrl-C) cancels it, at whatever moment it comes.
+
+    `asyncio.run_coroutine_threadsafe` would have a gap: what it has begun, but not yet returned, nobody can cancel.
+    """
+    loop = _running()
+    answer: Future[T] = Future()
+    begun: list[asyncio.Task[T]] = []
+
+    def begin() -> None:
+        begun.append(loop.create_task(coroutine))
+        begun[0].add_done_callback(lambda task: _hand_over(task, answer))
+
+    def cancel() -> None:
+        if begun:
+            begun[0].cancel()
+        else:
+            coroutine.close()
+
     try:
-        return future.result()
+        loop.call_soon_threadsafe(begin)
+        return answer.result()
     except BaseException:
-        future.cancel()
+        loop.call_soon_threadsafe(cancel)
         raise
+
+
+def _hand_over(task: asyncio.Task[T], answer: Future[T]) -> None:
+    if task.cancelled():
+        answer.cancel()
+    elif (error := task.exception()) is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(task.result())
 
 
 def _stop() -> None:

@@ -179,10 +179,11 @@ async def test_an_interrupted_demo_leaves_nothing(
     print(f"{where}, {signals}: ended after {took_s:.1f} s with {demo.process.returncode}\n{said}")
     assert demo.process.returncode == 128 + SIGNALS[signals][0]
     assert "Traceback" not in said
-    if where == "restart":
-        assert "metier: interrupted" in said
-    else:
-        assert "stopped; what was found until then is in" in "".join(said.splitlines())
+    words = "".join(said.splitlines())
+    # after the restart it imports for a while: how far it has come in a given time is the machine's affair
+    assert "stopped; what was found until then is in" in words or (
+        where == "restart" and "metier: interrupted" in words
+    )
     until(lambda: alive(family) == [], GONE_S, lambda: alive(family))
     began = time.monotonic()
     while left := await containers({demo.process.pid, *family}):

@@ -211,7 +211,7 @@ async def test_a_worker_killed_with_twenty_leases_leaves_none(executor: RayExecu
         while not mark.exists() or not mark.read_text():
             await asyncio.sleep(0.05)
     pid = int(mark.read_text())
-    assert len(await owned(pid, "running")) == 20
+    assert len(await owned(pid, "running")) >= 20  # and what its worker keeps warm of episodes before
     os.kill(pid, signal.SIGKILL)
     killed = time.monotonic()
     while left := await owned(pid):

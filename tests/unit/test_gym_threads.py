@@ -131,8 +131,27 @@ def test_closing_ends_a_step_that_another_thread_is_in(env: Any, other: Callable
     assert fake().open == {}
 
 
-def test_a_reset_after_an_interrupted_one_waits_for_its_end(env: Any, slow: threading.Event) -> None:
+@pytest.fixture
+def lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The main thread hands work to the loop, which begins it, and only then goes on: as on a busy machine."""
+    hand_over = asyncio.BaseEventLoop.call_soon_threadsafe
+
+    def linger(self: asyncio.BaseEventLoop, *arguments: Any, **more: Any) -> Any:
+        handle = hand_over(self, *arguments, **more)
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(0.2)
+        return handle
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", linger)
+
+
+@pytest.mark.parametrize("moment", ["waiting for it", "handing it over"])
+def test_a_reset_after_an_interrupted_one_waits_for_its_end(
+    env: Any, slow: threading.Event, moment: str, request: pytest.FixtureRequest
+) -> None:
     """As in a notebook: Ctrl-C in the middle, then the cell again, at once."""
+    if moment == "handing it over":
+        request.getfixturevalue("lingering")
 
     def interrupt() -> None:
         slow.wait(20)

@@ -107,7 +107,9 @@ def ended(program: str, *signals: signal.Signals, prefix: tuple[str, ...] = ()) 
 @pytest.mark.parametrize("program", ["outside", "coroutine", "computing thread", "blocking"])
 def test_it_cleans_up_says_so_and_ends(program: str, signals: tuple[signal.Signals, ...]) -> None:
     code, said, took_s = ended(program, *signals)
-    assert (code, "cleaned" in said, "Traceback" in said) == (128 + signals[0], True, False), said
+    # which of two comes first is the interpreter's affair where a busy machine has it see both at once
+    assert code in {128 + each for each in signals}, said
+    assert ("cleaned" in said, "Traceback" in said) == (True, False), said
     assert ("last words" if program == "coroutine" else "metier: interrupted") in said
     assert took_s < 4 * patience()
     if program != "computing thread":  # there may be no moment between its two

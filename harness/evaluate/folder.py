@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -202,6 +203,12 @@ class Writer:
         """The plan that the folder had."""
         return self._found.plan if self._found else None
 
+    @property
+    def id(self) -> str:
+        """Of the folder; it has one once `begin` was called."""
+        assert self._found is not None
+        return self._found.id
+
     def begin(self, plan: Plan) -> Results:
         """Make the folder one of this plan; gives what it already holds of it.
 
@@ -212,7 +219,7 @@ class Writer:
         lines = _read_rows(self.path / ROWS)
         results = _results(self.path, plan, lines.rows)
         self._clear_away()
-        if self._found is None or self._found.plan != plan:
+        if self._found is None or self._found.plan != plan or not self._found.id:
             self._take(plan)
         self._open(lines)
         return results
@@ -255,7 +262,8 @@ class Writer:
             self._make_folder(EARLIER)
             replace(self.path / EARLIER / f"{found.plan.digest}.json", found.written())
             earlier = tuple(dict.fromkeys((*earlier, found.plan.digest)))
-        self._save(Manifest(plan=plan, earlier=earlier, sessions=found.sessions))
+        name = found.id or uuid.uuid4().hex
+        self._save(Manifest(id=name, plan=plan, earlier=earlier, sessions=found.sessions))
 
     def _save(self, made: Manifest) -> None:
         replace(self.path / manifest.NAME, made.written())

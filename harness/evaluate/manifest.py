@@ -7,7 +7,7 @@ import platform
 import socket
 import subprocess
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -52,6 +52,8 @@ class Manifest(pydantic.BaseModel, frozen=True, extra="forbid"):
 
     kind: Literal["metier evaluation"] = KIND
     schema_version: Literal[1] = SCHEMA_VERSION
+    id: Annotated[str, pydantic.Field(pattern=r"^([0-9a-f]{32})?$")] = ""
+    """Of the folder, drawn when it is begun; records name it. Empty in folders from before there were ids."""
     plan: Plan
     earlier: tuple[str, ...] = ()
     """Digests of the plans that the folder had before, each in `earlier/<digest>.json`."""

@@ -12,7 +12,9 @@ from typing import Protocol, cast
 from metier.envs.core import ConfigError
 from metier.scheduler.contract import Executor, WorkItem, WorkResult
 
+from ..result import EpisodeResult
 from .acting import Acting
+from .archive import Archive
 from .budget import Budget, Meter
 from .folder import Results, Writer
 from .plan import Plan, Trial
@@ -48,6 +50,8 @@ class Manner:
 
     concurrency: int
     budget: Budget
+    archive: Archive | None = None
+    """Is told of every end too, once the folder has it."""
 
 
 class Evaluation:
@@ -120,9 +124,8 @@ class Evaluation:
             ended_at=time.time(),
             round_=0 if before is None else before.round + 1,
         )
-        told = episode if episode.conversation else None
         # off the loop, which serves sandboxes; and to its end, whoever interrupts
-        writing = asyncio.ensure_future(asyncio.to_thread(self._writer.keep, row, told))
+        writing = asyncio.ensure_future(asyncio.to_thread(self._write, row, episode))
         try:
             await asyncio.wait({writing})
         except asyncio.CancelledError:
@@ -131,6 +134,12 @@ class Evaluation:
                 self._count(trial, writing.result())
             raise
         self._count(trial, writing.result())
+
+    def _write(self, row: Row, episode: EpisodeResult) -> Row:
+        kept = self._writer.keep(row, episode if episode.conversation else None)
+        if self._manner.archive is not None:
+            self._manner.archive.keep(kept, episode)
+        return kept
 
     def _count(self, trial: Trial, row: Row) -> None:
         self._num_run += 1

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ from rich.console import Console
 
 from metier.envs import registry
 from metier.envs.core import ConfigError, Json
+
+from .keeping import Keeping
 
 if TYPE_CHECKING:
     from metier.harness.evaluate.acting import Acting
@@ -82,6 +85,15 @@ def evaluate(
     rerun_invalid: Annotated[
         bool, typer.Option("--rerun-invalid", help="Run again what failures of ours ended.", rich_help_panel=_HOW)
     ] = False,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            envvar="METIER_RECORDS", metavar="URL", help="Record every episode there too.", rich_help_panel=_HOW
+        ),
+    ] = None,
+    transport: Annotated[
+        str, typer.Option(metavar="URL", help="Of the records: nats://… or redis://…", rich_help_panel=_HOW)
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.", rich_help_panel=_HOW)] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 unless every trial is valid.")] = False,
     as_json: AsJson = False,
@@ -93,6 +105,7 @@ def evaluate(
     Examples: metier eval smoke-v0 --policy oracle
               metier eval terminal-v0 --policy openai:http://127.0.0.1:8000/v1#smollm2 --n 4 --out runs/smollm2
               metier eval finance/CovenantTest-v0 --policy noop --seeds 0:50 --level 0 --level 4
+              metier eval smoke-v0 --policy oracle --records runs/records
     """
     from metier.harness.evaluate.acting import acting
     from metier.harness.evaluate.run import Manner
@@ -120,7 +133,8 @@ def evaluate(
     if dry_run:
         _rehearse(folder, plan, rerun_invalid, console)
         return
-    report, ending = _run(folder, plan, actor, manner, executor, workers, rerun_invalid, console)
+    keeping = Keeping(records, transport, console)
+    report, ending = _run(folder, plan, actor, manner, executor, workers, rerun_invalid, keeping, console)
     _tell(folder, report, ending, as_json, console)
     num_invalid = report.overall.requested - report.overall.valid
     if ending.broken or (strict and num_invalid):
@@ -192,6 +206,7 @@ def _run(
     executor: str,
     workers: int,
     again: bool,
+    keeping: Keeping,
     console: Console,
 ) -> tuple[Report, Ending]:
     from metier.harness.evaluate.folder import load, missing, writing
@@ -205,9 +220,11 @@ def _run(
         trials = missing(results, again=again)
         _say(console, _standing(folder, results, trials))
         ending = Ending(num_run=0, num_left=0, stopped="", broken=False)
-        if trials:
-            writer.note(Session.here(executor=executor, concurrency=manner.concurrency))
-            ending = _trials(writer, results, trials, actor, manner, executor, workers, console)
+        with keeping.archive(results, writer.id) as archive:
+            if trials:
+                writer.note(Session.here(executor=executor, concurrency=manner.concurrency))
+                recorded = replace(manner, archive=archive)
+                ending = _trials(writer, results, trials, actor, recorded, executor, workers, console)
         made = make_report(load(folder))
         writer.report("report.json", made.written())
         writer.report("report.md", as_markdown(made).encode())

@@ -22,6 +22,7 @@ import pytest
 from metier.harness.evaluate.folder import ROWS, load, missing
 from metier.harness.evaluate.plan import Plan
 from metier.harness.evaluate.row import Row
+from metier.harness.record import Records
 from waiting import patience
 
 CLI = Path(__file__).parents[1] / "fixtures" / "adder.py"
@@ -170,15 +171,14 @@ def test_killed_at_ten_random_points_it_gives_what_an_uninterrupted_run_gives(
     chance = random.Random(seed)
     slow = f"{POLICY},wait_s=0.1"
     arguments = ("--n", 2, "--level", 0, "--level", 2, "--concurrency", 5)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole, killed, store = tmp_path / "whole", tmp_path / "killed", tmp_path / "records"
+    recorded = evaluation(killed, *arguments, "--records", store, policy=slow, seeds="0:50")
     metier(*evaluation(whole, *arguments, policy=slow, seeds="0:50"))
     for point in range(10):
         before = whole_lines(killed)
         log = tmp_path / f"killed-{point}"
         with log.open("wb") as out:
-            one = subprocess.Popen(
-                command(*evaluation(killed, *arguments, policy=slow, seeds="0:50")), stdout=out, stderr=out
-            )
+            one = subprocess.Popen(command(*recorded), stdout=out, stderr=out)
         processes.append(one)
         # the first ones while they begin, the others among their trials, in the middle of anything
         wanted = before if point < 2 else before + chance.randint(0, 25)
@@ -194,7 +194,7 @@ def test_killed_at_ten_random_points_it_gives_what_an_uninterrupted_run_gives(
     left = killed / ROWS
     if not left.read_bytes().endswith(b"\n"):
         print("the last kill tore a line")
-    last = metier(*evaluation(killed, *arguments, policy=slow, seeds="0:50"))
+    last = metier(*recorded)
     assert f"200 trials, {kept} done, {200 - kept} to run" in last.stdout
     ours, theirs = load(killed), load(whole)
     assert ours.plan == theirs.plan and not missing(ours) and ours.num_other == 0
@@ -207,9 +207,15 @@ def test_killed_at_ten_random_points_it_gives_what_an_uninterrupted_run_gives(
     reports = [json.loads((out / "report.json").read_bytes()) for out in (killed, whole)]
     assert without_seconds(reports[0]) == without_seconds(reports[1])
     rows = left.read_bytes()
-    third = metier(*evaluation(killed, *arguments, policy=slow, seeds="0:50"))
+    third = metier(*recorded)
     assert "200 trials, 200 done, 0 to run" in third.stdout and left.read_bytes() == rows
     assert not list(killed.rglob(".*.tmp"))
+    records = Records.open(store)
+    assert not records.dead_letters()
+    stored = {(one.env_id, one.seed, one.level, one.sample): one for one in map(records.result, records.attempts())}
+    assert len(stored) == sum(1 for _ in records.attempts()) == 200
+    for row in ours.rows.values():
+        assert stored[row.env_id, row.seed, row.level, row.sample] == ours.episode(row)
 
 
 def test_a_second_process_is_refused_and_the_first_goes_on(

@@ -19,6 +19,7 @@ from metier.envs.suite import Seeds
 from metier.harness.certify import environment_digest
 from metier.harness.evaluate import trial as trial_module
 from metier.harness.evaluate.acting import Acting, acting
+from metier.harness.evaluate.archive import Archive
 from metier.harness.evaluate.budget import Budget, Meter
 from metier.harness.evaluate.faults import ResultsNotKept
 from metier.harness.evaluate.folder import ROWS, Results, Writer, load, missing, writing
@@ -30,6 +31,8 @@ from metier.harness.evaluate.summary import Ended, summarise
 from metier.harness.evaluate.tally import Tally
 from metier.harness.policy import AssistantTurn, Usage
 from metier.harness.prepare import Preparer, Task
+from metier.harness.record import Recorder, Records, RecordSettings
+from metier.harness.record.store import open_store
 from metier.harness.runner import work
 from metier.harness.testing import ECHO
 from metier.harness.testing.echo.family import Echo
@@ -58,7 +61,12 @@ class Session:
         self.tally: Tally | None = None
 
     async def run(
-        self, *, again: bool = False, concurrency: int = 3, before: Callable[[Writer], None] | None = None
+        self,
+        *,
+        again: bool = False,
+        concurrency: int = 3,
+        before: Callable[[Writer], None] | None = None,
+        archive: Archive | None = None,
     ) -> Ending:
         with writing(self.path) as writer:
             results = writer.begin(self.plan)
@@ -66,7 +74,7 @@ class Session:
             self.tally = Tally(results, trials)
             if before is not None:
                 before(writer)
-            manner = Manner(concurrency=concurrency, budget=self.budget)
+            manner = Manner(concurrency=concurrency, budget=self.budget, archive=archive)
             async with open_executor("local", slots={"sandbox": concurrency}) as executor:
                 return await Evaluation(writer, results, trials, self.actor, manner, self).run(executor)
 
@@ -110,6 +118,25 @@ async def test_every_trial_is_run_once_and_its_episode_is_kept(tmp_path: Path) -
         assert (row.spent.num_turns, row.spent.tokens, row.spent.cost_usd) == (3, 330, Decimal("0.03"))
         assert isinstance(episode.conversation[1], AssistantTurn)
         assert {"queue", "run", "reset", "policy", "tool", "verify", "total"} <= row.timings_s.keys()
+
+
+async def test_what_the_records_missed_they_get_when_it_is_started_again(tmp_path: Path) -> None:
+    store = str(tmp_path / "records")
+    one = session(tmp_path / "run", "adder:errs_on=3")
+    closed = Recorder.open(RecordSettings(store=store))
+    closed.close()  # so that nothing can be recorded
+    missing_all = Archive(closed, one.plan, "a" * 32)
+    assert (await one.run(archive=missing_all)).num_run == 6
+    assert (missing_all.num_missed, missing_all.trouble) == (6, "the recorder is closed; open another one")
+    for late in (6, 0):
+        with Recorder.open(RecordSettings(store=store)) as recorder:
+            archive = Archive(recorder, one.plan, "a" * 32)
+            assert archive.catch_up(one.results, Records(open_store(store))) == late
+    records = Records.open(store)
+    results = one.results
+    kept = {result.seed: result for result in map(records.result, records.attempts([archive.run_id]))}
+    assert kept == {row.seed: results.episode(row) for row in results.rows.values()}
+    assert not records.dead_letters()
 
 
 async def test_a_second_and_a_third_run_do_nothing(tmp_path: Path) -> None:

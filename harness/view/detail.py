@@ -17,6 +17,7 @@ from ..evaluate.plan import PlannedEnvironment
 from ..evaluate.row import FailedTry, Row
 from ..policy import AssistantTurn, Message, Role
 from ..policy.contract import Usage
+from ..result import Detail as _Known
 from ..result import EpisodeResult
 from ..tools.truncate import TEXT_LIMIT_BYTES
 from .index import exact, options_text
@@ -64,7 +65,7 @@ class Observation:
     text: Text
     pictures: tuple[Shown, ...]
     cut_bytes: int
-    """That the agent did not see, as the harness wrote into the text."""
+    """That the agent did not see."""
     remark: str
     """The harness's word at the end, such as an exit code."""
 
@@ -86,6 +87,9 @@ class Call:
     arguments: tuple[Argument, ...]
     step: int | None
     """Counted from 1 through the episode; None where it was not run."""
+    ok: bool | None
+    seconds: float | None
+    """In the sandbox; None where nobody measured."""
     observation: Observation | None
 
 
@@ -99,6 +103,8 @@ class Turn:
     notes: tuple[str, ...]
     stop: str
     usage: Usage
+    seconds: float | None
+    """That the policy took."""
     calls: tuple[Call, ...]
     """Where it called nothing and was told so, one call without a tool."""
 
@@ -195,8 +201,8 @@ def pictures(episode: EpisodeResult) -> Iterator[bytes]:
 def cut_bytes(text: str) -> int:
     """How much of an output an observation says was left out.
 
-    The transcript keeps the words, not the number; so it is read where only the harness writes it, in the middle of a
-    text that is as long as an observation may be, and at its end.
+    Results of earlier versions keep the words and not the number; so it is read where only the harness writes it, in
+    the middle of a text that is as long as an observation may be, and at its end.
 
     Example:
         >>> cut_bytes("a" * 4096 + "\\n[12 bytes cut here]\\n" + "b" * 4096), cut_bytes("\\n[12 bytes cut here]\\n")
@@ -229,6 +235,8 @@ class _Reading:
         self.cut_bytes = 0
         self.num_pictures = 0
         self._parts = episode.conversation
+        self._details = episode.details
+        self._turns_s = episode.turns_s
         self._num_steps = self._num_turns = 0
 
     def parts(self) -> Iterator[Said | Turn]:
@@ -253,6 +261,7 @@ class _Reading:
 
     def _turn(self, turn: AssistantTurn, calls: Sequence[ToolCall], seen: Sequence[Message]) -> Turn:
         self._num_turns += 1
+        took_s = self._turns_s[self._num_turns - 1] if self._num_turns <= len(self._turns_s) else None
         return Turn(
             number=self._num_turns,
             text=Text.of(turn.text),
@@ -260,15 +269,18 @@ class _Reading:
             notes=turn.notes,
             stop=str(turn.stop),
             usage=turn.usage,
+            seconds=took_s,
             calls=tuple(self._call(call, seen[at] if at < len(seen) else None) for at, call in enumerate(calls)),
         )
 
     def _call(self, call: ToolCall, answer: Message | None) -> Call:
         observation = step = None
+        known = _Known()
         if answer is not None:
             self._num_steps += 1
             step = self._num_steps
-            cut = cut_bytes(answer.text)
+            known = self._details[step - 1] if step <= len(self._details) else known
+            cut = cut_bytes(answer.text) if known.cut_bytes is None else known.cut_bytes
             self.cut_bytes += cut
             observation = Observation(
                 text=Text.of(answer.text),
@@ -277,7 +289,14 @@ class _Reading:
                 remark=remark(answer.text),
             )
         arguments = tuple(_argument(name, value) for name, value in call.arguments.items())
-        return Call(tool=call.tool, arguments=arguments, step=step, observation=observation)
+        return Call(
+            tool=call.tool,
+            arguments=arguments,
+            step=step,
+            ok=known.ok,
+            seconds=known.duration_s,
+            observation=observation,
+        )
 
     def _pictures(self, images: Sequence[bytes]) -> tuple[Shown, ...]:
         return tuple(map(self._shown, images))

@@ -111,6 +111,7 @@ export interface Call {
   tool: string;
   arguments: { name: string; value: Text; is_text: boolean }[];
   step: number | null;
+  ok: boolean | null;
   seconds: number | null;
   observation: Observation | null;
 }

@@ -158,7 +158,7 @@ function Strip({ turns, at, show, longest }: { turns: Turn[]; at: number; show: 
       </h2>
       <div class="bars">
         {turns.map((turn) => {
-          const bad = turn.calls.some((call) => /^(exit code|ended by|stopped|killed)/.test(call.observation?.remark ?? ""));
+          const bad = turn.calls.some((call) => call.ok === false || /^(exit code|ended by|stopped|killed)/.test(call.observation?.remark ?? ""));
           const what = `Turn ${turn.number}${longest > 0 ? `, ${as.seconds(secondsOf(turn))}` : ""}, ${as.plural(turn.usage.output_tokens, "token")}${bad ? ", with an error" : ""}`;
           return (
             <button class={`${turn.number === at ? "at" : ""}${bad ? " bad" : ""}`} title={what} aria-label={what} onClick={() => show(turn.number)}>

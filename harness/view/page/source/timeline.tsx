@@ -95,11 +95,12 @@ function Arguments({ of }: { of: Call["arguments"] }) {
   );
 }
 
-function Seen({ of, place }: { of: Observation; place: Place }) {
+function Seen({ of, ok, place }: { of: Observation; ok: boolean | null; place: Place }) {
   return (
     <div class="seen">
       <div class="chips">
         {of.remark ? <span class={`chip${/^(still running|\d+ bytes)/.test(of.remark) ? "" : " bad"}`}>{of.remark}</span> : null}
+        {ok === false && !of.remark ? <span class="chip bad">failed</span> : null}
         {of.cut_bytes ? (
           <span class="chip cut" title="The agent did not see them either">
             {as.bytes(of.cut_bytes)} cut from what the agent saw
@@ -129,7 +130,7 @@ export function CallView({ of, place }: { of: Call; place: Place }) {
         </p>
       )}
       <Arguments of={of.arguments} />
-      {of.observation ? <Seen of={of.observation} place={place} /> : null}
+      {of.observation ? <Seen of={of.observation} ok={of.ok} place={place} /> : null}
     </div>
   );
 }

@@ -172,12 +172,12 @@ function Line({ row, at, open, toggle, run }: { row: BoardRow; at: boolean; open
           </button>
           {row.not_ranked.length ? <p class="small why">{row.not_ranked.join("; ")}</p> : null}
         </td>
-        <td class="wide">
+        <td class="wide"><div>
           <Rate value={all.pass_rate} low={all.pass_rate_low} high={all.pass_rate_high} label={row.name} />
           <span class="figure">
             {as.percent(all.pass_rate)} <small>{all.pass_rate == null ? "" : as.interval(all.pass_rate_low, all.pass_rate_high)}</small>
           </span>
-        </td>
+        </div></td>
         <td>
           <span class={`badge ${states[row.state] ?? "plain"}`}>{row.state}</span>{" "}
           <small>

@@ -63,8 +63,8 @@ function CompareView({ first, second, of, query }: { first: Run; second: Run; of
       <Facts
         of={[
           ["difference", <>{as.signed(all.difference)} points <small>{as.interval(all.low, all.high)}</small></>, "Pass rate, mean over instances, second less first; 95% interval clustered by instance"],
-          ["first", as.percent(all.first_pass)],
-          ["second", as.percent(all.second_pass)],
+          [first.name, as.percent(all.first_pass)],
+          [second.name, as.percent(all.second_pass)],
           ["better", as.count(all.better)],
           ["worse", as.count(all.worse)],
           ["same", as.count(all.same)],
@@ -78,8 +78,8 @@ function CompareView({ first, second, of, query }: { first: Run; second: Run; of
             <tr>
               <th>group</th>
               <th class="number">instances</th>
-              <th class="number">first</th>
-              <th class="number">second</th>
+              <th class="number">{first.name}</th>
+              <th class="number">{second.name}</th>
               <th class="wide">difference</th>
               <th class="number">better</th>
               <th class="number">worse</th>
@@ -104,7 +104,7 @@ function CompareView({ first, second, of, query }: { first: Run; second: Run; of
         </div>
         <div class="grid instances" role="table" aria-label="Instances" aria-rowcount={rows.length + 1}>
           <div class="line head" role="row" aria-rowindex={1}>
-            {["instance", "first", "second", "reward", ""].map((name) => (
+            {["instance", first.name, second.name, "reward", ""].map((name) => (
               <span role="columnheader">{name}</span>
             ))}
           </div>
@@ -148,7 +148,7 @@ function Group({ of }: { of: Paired }) {
       <td class="number">{as.count(of.instances)}</td>
       <td class="number">{as.percent(of.first_pass)}</td>
       <td class="number">{as.percent(of.second_pass)}</td>
-      <td class="wide">
+      <td class="wide"><div>
         <svg class="rate" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={`${of.group}: ${as.signed(of.difference)} points, ${as.interval(of.low, of.high)}`}>
           <rect class="ground" x="0" y="4" width="100" height="2" />
           <rect class="zero" x="49.8" y="0" width="0.4" height="10" />
@@ -158,7 +158,7 @@ function Group({ of }: { of: Paired }) {
         <span class="figure">
           {as.signed(of.difference)} <small>{as.interval(of.low, of.high)}</small>
         </span>
-      </td>
+      </div></td>
       <td class="number">{as.count(of.better)}</td>
       <td class="number">{as.count(of.worse)}</td>
       <td class="number">{of.p_value.toFixed(3)}</td>

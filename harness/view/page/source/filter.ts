@@ -9,7 +9,7 @@ const haystacks = new WeakMap<Row, string>();
 function haystack(row: Row): string {
   let text = haystacks.get(row);
   if (text === undefined) {
-    text = [row.env, `level ${row.level}`, `seed ${row.seed}`, row.outcome, row.limit ?? "", row.missed.join(" "), row.failure, row.options, row.id]
+    text = [row.env, `level ${row.level}`, `seed ${row.seed}`, row.outcome, row.limit ?? "", row.missed.join(" "), row.failure, row.options]
       .join("\n")
       .toLowerCase();
     haystacks.set(row, text);
@@ -44,7 +44,7 @@ export function shown(rows: Row[], query: Query): Row[] {
       is("passed", verdict(row)) &&
       is("limit", row.limit) &&
       (!query["check"] || row.missed.includes(query["check"])) &&
-      words.every((word) => haystack(row).includes(word)),
+      words.every((word) => haystack(row).includes(word) || (word.length > 5 && row.id.startsWith(word))),
   );
   const sort = query["sort"] ?? "";
   const by = columns[sort.replace(/^-/, "")];

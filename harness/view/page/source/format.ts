@@ -7,7 +7,9 @@ export const percent = (value: number | null | undefined, digits = 1) =>
   value == null ? dash : `${(100 * value).toFixed(digits)}%`;
 
 export const interval = (low: number | null, high: number | null) =>
-  low == null || high == null ? "" : `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`;
+  low == null || high == null ? "" : `${points(low)} to ${points(high)}`;
+
+const points = (value: number) => (100 * value).toFixed(1).replace("-", "−");
 
 export const signed = (value: number) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${(100 * Math.abs(value)).toFixed(1)}`;
 

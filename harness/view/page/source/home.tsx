@@ -109,12 +109,12 @@ function Figures({ of, run }: { of: Told | undefined; run: Run }) {
   const all = of.overall;
   return (
     <>
-      <td class="wide">
+      <td class="wide"><div>
         <Rate value={all.pass_rate} low={all.pass_rate_low} high={all.pass_rate_high} label={run.name} />
         <span class="figure">
           {as.percent(all.pass_rate)} <small>{all.pass_rate == null ? "" : as.interval(all.pass_rate_low, all.pass_rate_high)}</small>
         </span>
-      </td>
+      </div></td>
       <td class="number">
         {as.count(all.passed)} <small>of {as.count(all.valid)}</small>
         {all.missing ? <small> ({as.count(all.missing)} missing)</small> : null}

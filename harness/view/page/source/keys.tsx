@@ -36,7 +36,10 @@ addEventListener("keydown", (event) => {
   for (const layer of layers)
     for (const one of layer)
       if (one.keys.includes(event.key)) {
-        if (one.does() !== false) event.preventDefault();
+        if (one.does() === false) return;
+        event.preventDefault();
+        // else Enter would go to whatever was clicked last, and not to what the keys have chosen since
+        if (onControl) (event.target as HTMLElement).blur();
         return;
       }
 });

@@ -116,7 +116,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
         });
       }}
     >
-      ⧉
+      copy
     </button>
   );
 }

@@ -104,12 +104,12 @@ function Groups({ rows, by, run, query }: { rows: Summary[]; by: "domains" | "le
               <td>
                 <a href={link(["run", run.name], { ...query, [name]: by === "levels" ? one.group.replace("level ", "") : one.group })}>{one.group}</a>
               </td>
-              <td class="wide">
+              <td class="wide"><div>
                 <Rate value={one.pass_rate} low={one.pass_rate_low} high={one.pass_rate_high} label={one.group} />
                 <span class="figure">
                   {as.percent(one.pass_rate)} <small>{one.pass_rate == null ? "" : as.interval(one.pass_rate_low, one.pass_rate_high)}</small>
                 </span>
-              </td>
+              </div></td>
               <td class="number">
                 {as.count(one.passed)} <small>of {as.count(one.valid)}</small>
               </td>

@@ -12,7 +12,6 @@ export function Gallery({ pictures, first, address, onClose }: { pictures: Shown
     { keys: ["j", "ArrowRight", "ArrowDown"], what: "next picture", does: move(1) },
     { keys: ["k", "ArrowLeft", "ArrowUp"], what: "picture before", does: move(-1) },
     { keys: ["b"], what: "beside the picture before it", does: () => setTwo(!two) },
-    { keys: ["Escape"], what: "close", does: onClose },
   ]);
   const here = pictures[at];
   const before = two ? pictures[at - 1] : undefined;

@@ -156,9 +156,12 @@ function Episodes({ run, table, query }: { run: Run; table: Table; query: Query 
   useMarks();
   const small = useNarrow();
   const rows = useMemo(() => shown(table.rows, query), [table, JSON.stringify(query)]);
-  const [at, setAt] = useState(() => left.get(run.name) ?? -1);
+  const [at, choose] = useState(() => left.get(run.name) ?? -1);
   const here = Math.min(at, rows.length - 1);
-  useEffect(() => void left.set(run.name, here), [here, run.name]);
+  const setAt = (index: number) => {
+    left.set(run.name, index);
+    choose(index);
+  };
   const search = useRef<HTMLInputElement>(null);
   const open = (row: Row | undefined) => row && go(link(["episode", run.name, row.id], query));
   const set = (name: string, value: string) => become(link(["run", run.name], { ...query, [name]: value }));

@@ -16,7 +16,7 @@ from metier.envs.core import Json, ToolCall
 from ..evaluate.plan import PlannedEnvironment
 from ..evaluate.row import FailedTry, Row
 from ..policy import AssistantTurn, Message, Role
-from ..policy.contract import Usage
+from ..policy.contract import Usage, write_call
 from ..result import Detail as _Known
 from ..result import EpisodeResult
 from ..tools.truncate import TEXT_LIMIT_BYTES
@@ -99,6 +99,7 @@ class Turn:
 
     number: int
     text: Text
+    """Empty where it is nothing but the calls in their canonical writing."""
     reasoning: Text
     notes: tuple[str, ...]
     stop: str
@@ -262,9 +263,10 @@ class _Reading:
     def _turn(self, turn: AssistantTurn, calls: Sequence[ToolCall], seen: Sequence[Message]) -> Turn:
         self._num_turns += 1
         took_s = self._turns_s[self._num_turns - 1] if self._num_turns <= len(self._turns_s) else None
+        written = bool(turn.calls) and turn.text.split("\n") == [write_call(call) for call in turn.calls]
         return Turn(
             number=self._num_turns,
-            text=Text.of(turn.text),
+            text=Text.of("" if written else turn.text),
             reasoning=Text.of(turn.reasoning),
             notes=turn.notes,
             stop=str(turn.stop),

@@ -25,6 +25,7 @@ from metier.harness.evaluate.compare import beside, compare
 from metier.harness.evaluate.folder import ROWS, load, writing
 from metier.harness.evaluate.report import make_report
 from metier.harness.policy import AssistantTurn, Message, Role
+from metier.harness.policy.contract import write_call
 from metier.harness.tools.truncate import cut_text
 from metier.harness.view import Library, Site, export, serving
 from metier.harness.view.detail import cut_bytes, detail
@@ -134,6 +135,16 @@ def test_an_episode_is_told_whole(place: Path) -> None:
     assert (answer.status, answer.media, answer.body[:3]) == (200, "image/jpeg", b"\xff\xd8\xff")
     for wrong in ("3.svg", "3.png", "4.png", "9.png", "x.png", "-1.png"):
         assert refused(site, f"data/run/before/{ids[1]}/{wrong}")[0] == 404
+
+
+def test_a_turn_that_is_but_its_call_is_shown_once() -> None:
+    made = a_plan()
+    trial = next(made.trials())
+    call = ToolCall(tool="shell", arguments={"command": "ls", "n": 1e300}, id="x")
+    turns = (AssistantTurn(text=write_call(call), calls=(call,)), AssistantTurn(text=write_call(call)))
+    episode = an_episode(trial).model_copy(update={"conversation": turns})
+    told: Any = detail(row_for(trial, episode), episode, made.environments[0]).parts
+    assert [turn.text.text for turn in told] == ["", write_call(call)]
 
 
 def test_an_episode_that_broke_off_is_told_as_far_as_it_came(place: Path) -> None:

@@ -68,7 +68,7 @@ function CompareView({ first, second, of, query }: { first: Run; second: Run; of
           ["better", as.count(all.better)],
           ["worse", as.count(all.worse)],
           ["same", as.count(all.same)],
-          ["p (sign test)", all.p_value.toFixed(4)],
+          ["p (sign test)", all.p_value < 0.0001 ? "< 0.0001" : all.p_value.toFixed(4)],
           ["left out", as.count(out), `${made.only_first} only the first has, ${made.only_second} only the second; without a valid result: ${made.invalid_first} in the first, ${made.invalid_second} in the second, ${made.invalid_both} in both`],
         ]}
       />
@@ -161,7 +161,7 @@ function Group({ of }: { of: Paired }) {
       </div></td>
       <td class="number">{as.count(of.better)}</td>
       <td class="number">{as.count(of.worse)}</td>
-      <td class="number">{of.p_value.toFixed(3)}</td>
+      <td class="number">{of.p_value < 0.001 ? "< 0.001" : of.p_value.toFixed(3)}</td>
       <td class="number">{as.signed(of.reward_difference)}</td>
     </tr>
   );

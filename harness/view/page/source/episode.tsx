@@ -95,8 +95,6 @@ function EpisodeView({ run, of, query }: { run: Run; of: Episode; query: Query }
     { keys: ["x"], what: "mark the episode, to compare two", does: () => toggle(mark) },
     { keys: ["i"], what: "its pictures", does: () => pictures[0] && setOpen(pictures[0]) },
   ]);
-  const first = pictures[0];
-  const last = pictures.at(-1);
   return (
     <>
       <header class="title">
@@ -107,7 +105,7 @@ function EpisodeView({ run, of, query }: { run: Run; of: Episode; query: Query }
           level {of.level} · seed {of.seed}
           {String(of.sample) === "0" ? "" : ` · sample ${of.sample}`}
           {of.options ? <> · <code>{of.options}</code></> : null} · image {of.image} · digest <code>{of.digest.slice(0, 12)}</code>
-          <Copy text={`metier play ${of.env} --seed ${of.seed} --level ${of.level}`} label="the command that plays it" />
+          <Copy text={`metier play ${of.env} --seed ${of.seed} --level ${of.level}`} label="the command that plays it" shown="copy as command" />
           <button class="quiet" aria-pressed={isMarked(mark)} onClick={() => toggle(mark)}>
             {isMarked(mark) ? "marked to compare" : "compare…"}
           </button>
@@ -118,20 +116,9 @@ function EpisodeView({ run, of, query }: { run: Run; of: Episode; query: Query }
           <Verdict of={of} />
           <Used of={of} />
           {turns.length > 1 ? <Strip turns={turns} at={asked} show={show} longest={longest} /> : null}
-          {first && last && first !== last ? (
-            <section class="card" aria-label="First and last picture">
-              <h2>First and last of {pictures.length} pictures</h2>
-              <div class="pair">
-                {[first, last].map((one) => (
-                  <button class="picture" onClick={() => setOpen(one)} aria-label={`Enlarge picture ${one.number + 1}`}>
-                    <img src={address(one)} alt={`Picture ${one.number + 1}`} />
-                  </button>
-                ))}
-              </div>
-            </section>
-          ) : null}
         </div>
         <div class="timeline">
+          {pictures.length > 1 ? <Film pictures={pictures} of={of} place={place} /> : null}
           {of.parts.map((part, at) =>
             isTurn(part) ? (
               <TurnView of={part} at={part.number === asked} longest={longest} place={place} />
@@ -144,6 +131,29 @@ function EpisodeView({ run, of, query }: { run: Run; of: Episode; query: Query }
       </div>
       {open ? <Gallery pictures={pictures} first={open.number} address={address} onClose={() => setOpen(null)} /> : null}
     </>
+  );
+}
+
+const mostInFilm = 60;
+
+/** All pictures in a row, from the first look to the last render. */
+function Film({ pictures, of, place }: { pictures: Shown[]; of: Episode; place: Place }) {
+  const turnOf = new Map(of.parts.filter(isTurn).flatMap((turn) => turn.calls.flatMap((call) => (call.observation?.pictures ?? []).map((one) => [one.number, turn.number] as const))));
+  return (
+    <section class="card" aria-label="Pictures">
+      <h2>
+        {as.plural(pictures.length, "picture")} <small>from first to last</small>
+      </h2>
+      <div class="film" tabIndex={0}>
+        {pictures.slice(0, mostInFilm).map((one) => (
+          <button class="picture" onClick={() => place.enlarge(one)} aria-label={`Enlarge picture ${one.number + 1}`}>
+            <img src={place.address(one)} loading="lazy" width={one.width} height={one.height} alt={`Picture ${one.number + 1}`} />
+            <small>{turnOf.has(one.number) ? `turn ${turnOf.get(one.number)}` : "brief"}</small>
+          </button>
+        ))}
+        {pictures.length > mostInFilm ? <p class="nothing">and {pictures.length - mostInFilm} more below</p> : null}
+      </div>
+    </section>
   );
 }
 

@@ -102,7 +102,7 @@ export function Select({ label, value, values, onChange }: { label: string; valu
   );
 }
 
-export function Copy({ text, label }: { text: string; label: string }) {
+export function Copy({ text, label, shown = "copy" }: { text: string; label: string; shown?: string }) {
   return (
     <button
       class="quiet copy"
@@ -116,7 +116,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
         });
       }}
     >
-      copy
+      {shown}
     </button>
   );
 }

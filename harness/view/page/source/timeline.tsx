@@ -22,7 +22,7 @@ export function Words({ of, kind, cut }: { of: Text; kind: string; cut?: number 
   const text = long && !open ? lines.slice(0, mostLines).join("\n").slice(0, mostCharacters) : of.text;
   return (
     <div class={`words ${kind}${long && !open ? " folded" : ""}`}>
-      <pre tabIndex={0}>{cut ? marked(text) : text}</pre>
+      <pre tabIndex={0}>{cut ? marked(text) : kind === "prose" ? withCode(text) : text}</pre>
       {long ? (
         <button class="more" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? "Show less" : `Show all ${lines.length > 1 ? as.plural(lines.length, "line") : as.plural(of.text.length, "character")}`}
@@ -32,6 +32,9 @@ export function Words({ of, kind, cut }: { of: Text; kind: string; cut?: number 
     </div>
   );
 }
+
+/** Of prose, what stands in backquotes, as briefs and models write it. */
+const withCode = (text: string) => text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 ? <code>{part}</code> : part));
 
 const cutHere = /^(\[\d+ bytes cut here[^\n]*\])$/m;
 

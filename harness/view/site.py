@@ -160,7 +160,7 @@ class Site:
                 raise NotThere("there is no such address")
 
     def _static(self, name: str) -> bytes:
-        data = files(__package__).joinpath("static", name).read_bytes()
+        data = files("metier.harness.view").joinpath("static", name).read_bytes()
         if name == "index.html":
             data = data.replace(b'data-start="runs"', f'data-start="{self._start}"'.encode())
             data = data if self._live else data.replace(b'data-source="live"', b'data-source="served"')

@@ -216,7 +216,7 @@ def test_a_picture_that_would_fill_all_memory_is_none() -> None:
 def test_texts_without_end_are_bounded(tmp_path: Path) -> None:
     made = plan(environment(seeds=Seeds.parse("0:1")))
     trial = next(made.trials())
-    turn = AssistantTurn(text="y" * 3_000_000, calls=(ToolCall(tool="shell", arguments={"a": [0.5] * 300_000}),))
+    turn = AssistantTurn(text="y" * 3_000_000, calls=(ToolCall(tool="shell", arguments={"a": "z" * 900_000}),))
     episode = an_episode(trial).model_copy(update={"conversation": (Message(role=Role.USER, text="x"), turn)})
     with writing(tmp_path / "run") as writer:
         writer.begin(made)

@@ -125,7 +125,7 @@ function BoardView({ board, query, runs }: { board: Board; query: Query; runs: R
                 <tr>
                   <th class="number" title="By pass rate; in brackets the rank it may have had by luck alone">rank</th>
                   <th>name</th>
-                  <th class="wide">passed of requested</th>
+                  <th class="wide">pass rate</th>
                   <th>replayed</th>
                   <th class="number">cost</th>
                   <th class="number">tokens per success</th>

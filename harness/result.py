@@ -12,7 +12,7 @@ import operator
 
 import pydantic
 
-from metier.envs.core import Check, Limit, Outcome, ToolCall
+from metier.envs.core import Check, Limit, Outcome, ToolCall, ToolResult
 
 from .policy.contract import AssistantTurn, Message
 from .tools.door import shortened, unfit
@@ -48,6 +48,22 @@ def recorded_turn(turn: AssistantTurn) -> AssistantTurn:
     return dataclasses.replace(turn, text=text, notes=notes, reasoning=reasoning, calls=calls)
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What is known of a step besides its call and observation; None where nobody measured."""
+
+    ok: bool | None = None
+    cut_bytes: int | None = None
+    """That the observation left out, as its text says too."""
+    duration_s: float | None = None
+    """Of the call, without the grading where it ended the episode."""
+
+    @classmethod
+    def of(cls, result: ToolResult, duration_s: float | None = None) -> Detail:
+        """Of a tool's result."""
+        return cls(ok=result.ok, cut_bytes=result.cut_bytes, duration_s=duration_s)
+
+
 class EpisodeResult(pydantic.BaseModel):
     """One episode, whole; JSON by `model_dump(mode="json")`.
 
@@ -74,6 +90,10 @@ class EpisodeResult(pydantic.BaseModel):
     """Calls of the last turn after the end."""
     timings_s: dict[str, float] = {}
     """The time ledger: reset, policy, tool, verify, total."""
+    turns_s: tuple[float, ...] = ()
+    """The policy's part of it by turn; empty where nobody measured, as is the next."""
+    details: tuple[Detail, ...] = ()
+    """Of each of `steps`."""
 
     @pydantic.model_validator(mode="after")
     def _graded_has_reward(self) -> EpisodeResult:

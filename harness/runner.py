@@ -27,7 +27,7 @@ from .backends import Backends
 from .episode import Episode, Step
 from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy, settings_for
 from .prepare import Preparer, Task
-from .result import EpisodeResult, recorded_call, recorded_turn
+from .result import Detail, EpisodeResult, recorded_call, recorded_turn
 from .tools.truncate import valid_text
 from .unexpected import contained
 
@@ -43,6 +43,8 @@ class _Transcript:
         self.steps: list[ToolCall] = []
         self.dropped: tuple[ToolCall, ...] = ()
         self.timings_s: dict[str, float] = {"policy": 0.0}
+        self.turns_s: list[float] = []
+        self.details: list[Detail] = []
 
     def result(self, task: Task, **how: Any) -> EpisodeResult:
         return EpisodeResult(
@@ -54,6 +56,8 @@ class _Transcript:
             steps=tuple(self.steps),
             dropped=self.dropped,
             timings_s=self.timings_s,
+            turns_s=tuple(self.turns_s),
+            details=tuple(self.details),
             **how,
         )
 
@@ -121,7 +125,9 @@ async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: 
         began = time.monotonic()
         with contained(f"{episode.task.env_id}: the policy", PolicyError):
             turn = await policy.act(tuple(said.conversation), episode.specs, deadline=episode.deadline)
-        said.timings_s["policy"] += time.monotonic() - began
+        took_s = time.monotonic() - began
+        said.timings_s["policy"] += took_s
+        said.turns_s.append(took_s)
         said.conversation.append(recorded_turn(turn))
         if turn.stop is Stop.CONTEXT or episode.deadline.expired:
             said.dropped = tuple(map(recorded_call, turn.calls))
@@ -130,8 +136,10 @@ async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: 
         # a turn without a call is one step, so that `limits.steps` bounds every episode
         calls = turn.calls or (ToolCall(tool=""),)
         for index, call in enumerate(calls):
+            before_s = episode.tool_s
             with contained(episode.task.env_id):
                 step = await episode.step(call)
+            said.details.append(Detail.of(step.result, episode.tool_s - before_s))
             done = recorded_call(call)
             said.steps.append(done)
             said.conversation.append(

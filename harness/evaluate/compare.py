@@ -79,6 +79,19 @@ class Comparison(pydantic.BaseModel, frozen=True, extra="forbid"):
         return (self.model_dump_json(indent=1) + "\n").encode()
 
 
+class Beside(NamedTuple):
+    """One instance of both runs, also where one of them has no valid result of it."""
+
+    instance: Instance
+    first: Counted
+    second: Counted
+
+    @property
+    def compared(self) -> bool:
+        """Whether it is in the comparison's figures."""
+        return self.first.num_valid > 0 and self.second.num_valid > 0
+
+
 class _Same(NamedTuple):
     """What makes instances of two runs the same."""
 
@@ -120,6 +133,12 @@ def compare(first: Results, second: Results) -> Comparison:
         domains=_by(pairs, "", lambda key: key.domain),
         levels=_by(pairs, "level ", lambda key: key.instance.level),
     )
+
+
+def beside(first: Results, second: Results) -> list[Beside]:
+    """Every instance that both runs were asked for, in the first one's order; the figures are those of `compare`."""
+    ours, theirs = _instances(first), _instances(second)
+    return [Beside(key.instance, ours[key], theirs[key]) for key in ours if key in theirs]
 
 
 def sign_test(better: int, worse: int) -> float:

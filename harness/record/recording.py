@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from metier.envs.core import ConfigError, Json, ToolCall, ToolResult, ToolSpec
+from metier.envs.core import ConfigError, Json, ToolCall, ToolSpec
 
 from ..policy.contract import AssistantTurn, Message, Role
 from ..prepare import Task
-from ..result import EpisodeResult
+from ..result import Detail, EpisodeResult
 from .blob import PNG, Blob, BlobRef
 from .event import (
     EndedBody,
@@ -50,6 +50,7 @@ class Emitter(Protocol):
         ...
 
 
+_UNKNOWN = Detail()
 _IDENTITY = ("env_id", "seed", "level", "sample")
 
 
@@ -107,20 +108,6 @@ class Playing:
         return self.episode_id or episode_id(self.env_id, self.seed, self.level, self.sample, self.options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
-    """What is known of a step besides its call and observation."""
-
-    ok: bool | None = None
-    cut_bytes: int | None = None
-    duration_s: float | None = None
-
-    @classmethod
-    def of(cls, result: ToolResult, duration_s: float | None = None) -> Detail:
-        """Of a tool's result."""
-        return cls(ok=result.ok, cut_bytes=result.cut_bytes, duration_s=duration_s)
-
-
 class EpisodeRecording:
     """One attempt's events in the making; its first event is out when it is made."""
 
@@ -154,12 +141,15 @@ class EpisodeRecording:
         conversation: Sequence[Message | AssistantTurn],
         steps: Sequence[ToolCall],
         *,
-        detail: Detail = Detail(),
+        detail: Detail = _UNKNOWN,
         duration_s: float | None = None,
+        details: Sequence[Detail] = (),
+        turns_s: Sequence[float] = (),
     ) -> None:
         """Tell what the conversation has more than last time.
 
-        `detail` is of the steps among it, and `duration_s` of the turns: call it after each.
+        `detail` is of the steps among it, and `duration_s` of the turns: call it after each. Or give `details` of all
+        steps and `turns_s` of all turns from the first one on.
 
         Raises:
             RecordError: the events can be neither sent nor spilled.
@@ -167,13 +157,13 @@ class EpisodeRecording:
         for part in conversation[self._heard :]:
             self._heard += 1
             if isinstance(part, AssistantTurn):
-                body = TurnBody(
-                    index=self._num_turns, turn=_priced(part), told=self._said_before(), duration_s=duration_s
-                )
+                took_s = turns_s[self._num_turns] if self._num_turns < len(turns_s) else duration_s
+                body = TurnBody(index=self._num_turns, turn=_priced(part), told=self._said_before(), duration_s=took_s)
                 self._num_turns += 1
                 self._emit(Kind.TURN, body)
             elif part.role is Role.TOOL and part.call_id == _id_of(steps, self._num_steps):
-                self._step(steps[self._num_steps], part, detail)
+                known = details[self._num_steps] if self._num_steps < len(details) else detail
+                self._step(steps[self._num_steps], part, known)
             else:
                 images = self._pictures(part.images)
                 self._told.append(Told(role=part.role, text=part.text, images=images, call_id=part.call_id))
@@ -189,9 +179,10 @@ class EpisodeRecording:
             return
         self.playing.check(result)
         self._ended = True
-        self.follow(result.conversation, result.steps)
+        self.follow(result.conversation, result.steps, details=result.details, turns_s=result.turns_s)
         for call in result.steps[self._num_steps :]:
-            self._step(call, None, Detail())
+            known = result.details[self._num_steps] if self._num_steps < len(result.details) else _UNKNOWN
+            self._step(call, None, known)
         if result.reward is not None:
             verdict = VerdictBody(reward=result.reward, passed=result.passed, checks=result.checks)
             self._emit(Kind.VERDICT, verdict)
@@ -301,14 +292,18 @@ def result_of(events: Iterable[Event], load: Load) -> EpisodeResult:
         raise ValueError(f"{ordered[0].key}: an attempt goes from {Kind.EPISODE_STARTED} to {Kind.EPISODE_ENDED}")
     conversation: list[Message | AssistantTurn] = []
     steps: list[ToolCall] = []
+    turns_s: list[float | None] = []
+    details: list[Detail] = []
     verdict: VerdictBody | None = None
     for body in (event.body for event in ordered):
         if isinstance(body, TurnBody | StepBody | EndedBody):
             conversation += [_message(told, load) for told in body.told]
         if isinstance(body, TurnBody):
             conversation.append(body.turn)
+            turns_s.append(body.duration_s)
         elif isinstance(body, StepBody):
             steps.append(body.call)
+            details.append(Detail(ok=body.ok, cut_bytes=body.cut_bytes, duration_s=body.duration_s))
             if body.observed:
                 told = Told(role=Role.TOOL, text=body.text, images=body.images, call_id=body.call.id)
                 conversation.append(_message(told, load))
@@ -329,6 +324,8 @@ def result_of(events: Iterable[Event], load: Load) -> EpisodeResult:
         steps=tuple(steps),
         dropped=ended.dropped,
         timings_s=dict(ended.timings_s),
+        turns_s=tuple(one for one in turns_s if one is not None) if None not in turns_s else (),
+        details=tuple(details) if all(one.duration_s is not None for one in details) else (),
     )
 
 

@@ -19,6 +19,7 @@ from .main_job import demo
 from .models import models
 from .new import new
 from .records import audit, export, records
+from .view import view
 
 app = typer.Typer(
     name="metier",
@@ -35,6 +36,7 @@ app.command("eval")(evaluate)
 app.command()(report)
 app.command()(compare)
 app.command()(suites)
+app.command()(view)
 app.command()(attach)
 app.command()(new)
 app.command()(doctor)

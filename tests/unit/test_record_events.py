@@ -76,6 +76,14 @@ def test_a_step_knows_its_turn_and_what_its_player_measured() -> None:
     assert len(kept.events) == 10, "an end is told once"
 
 
+def test_what_the_runner_measured_of_turns_and_steps_is_kept() -> None:
+    details = tuple(Detail(ok=at != 1, cut_bytes=at, duration_s=0.25 * at) for at in range(4))
+    result = rich(turns_s=(0.5, 1.5, 0.0), details=details)
+    kept = events_of(result)
+    assert result_of(kept.events, kept.load) == result
+    assert [event.body.duration_s for event in kept.events if isinstance(event.body, TurnBody)] == [0.5, 1.5, 0.0]
+
+
 def test_a_refused_event_is_told_again_and_leaves_no_hole() -> None:
     class Full(Kept):
         times = 0

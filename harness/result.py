@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from typing import Annotated
 
 import pydantic
 
@@ -48,6 +49,18 @@ def recorded_turn(turn: AssistantTurn) -> AssistantTurn:
     return dataclasses.replace(turn, text=text, notes=notes, reasoning=reasoning, calls=calls)
 
 
+def _itself(value: bool) -> bool:
+    return value
+
+
+Replayable = Annotated[bool, pydantic.Field(exclude_if=_itself)]
+"""Whether `steps` are all that was done, so that they lead to the same end again.
+
+They are not where the agent acted inside the sandbox by itself. Written only where it is false, so that other files are
+as they were before there was such an agent, for old readers too.
+"""
+
+
 class EpisodeResult(pydantic.BaseModel):
     """One episode, whole; JSON by `model_dump(mode="json")`.
 
@@ -74,6 +87,7 @@ class EpisodeResult(pydantic.BaseModel):
     """Calls of the last turn after the end."""
     timings_s: dict[str, float] = {}
     """The time ledger: reset, policy, tool, verify, total."""
+    replayable: Replayable = True
 
     @pydantic.model_validator(mode="after")
     def _graded_has_reward(self) -> EpisodeResult:

@@ -202,6 +202,7 @@ class EpisodeRecording:
             dropped=result.dropped,
             told=self._said_before(),
             timings_s=result.timings_s,
+            replayable=result.replayable,
             num_turns=self._num_turns,
             num_steps=self._num_steps,
         )
@@ -329,6 +330,7 @@ def result_of(events: Iterable[Event], load: Load) -> EpisodeResult:
         steps=tuple(steps),
         dropped=ended.dropped,
         timings_s=dict(ended.timings_s),
+        replayable=ended.replayable,
     )
 
 

@@ -10,8 +10,8 @@ The one definition for both ends. A stream is one request and its answer:
 A tunnel (`tunnels`) carries connections that programs inside make to a port, each a stream that the steward numbers:
 
     steward → host   OPEN {"tunnel": n}: somebody connected
-    both             BYTES of that connection, within the credit that the other end gave; CREDIT gives it back; SHUT is the
-                     end of one direction, and of the connection once both have said it; DROP is its end at once
+    both             BYTES of that connection, within the credit that the other end gave; CREDIT gives it back; SHUT is
+                     the end of one direction, and of all once both have said it; DROP is the end at once
 
 What a steward sends is not trusted: the decoder refuses unknown kinds and frames over `MAX_PAYLOAD`. A control frame
 over it is never made: whoever would send it gets the error instead of losing the connection.

@@ -64,7 +64,9 @@ def _guarded(call: Callable[..., None]) -> Callable[..., None]:
 class Connection:
     """One accepted socket."""
 
-    def __init__(self, loop: Loop, channel: Channel, sock: socket.socket, number: int, on_end: Callable[[int], None]) -> None:
+    def __init__(
+        self, loop: Loop, channel: Channel, sock: socket.socket, number: int, on_end: Callable[[int], None]
+    ) -> None:
         self._loop = loop
         self._channel = channel
         self._number = number

@@ -33,6 +33,7 @@ from metier.envs.core import (
 
 from .blame import blamed
 from .grading import NO_ROOM, floor, grade
+from .policy.contract import Departure
 from .prepare import Prepared, Preparer, Task
 from .tools import Toolbox
 
@@ -147,6 +148,20 @@ class Episode:
         if self.num_steps >= self.prepared.entry.limits.steps:
             return await self._end(Limit.STEPS, result)
         return Step(result=result)
+
+    async def hand_over(self, acting: Awaitable[Departure]) -> Step:
+        """Whoever acts inside the sandbox by itself does so until its end, which is graded as a submission or a limit.
+
+        Raises as `step`, and what `acting` raises.
+        """
+        if self.last is not None and self.last.ended:
+            raise ConfigError("the episode has ended; start another")
+        return await self._survived(self._departed(acting))
+
+    async def _departed(self, acting: Awaitable[Departure]) -> Step:
+        departure = await acting
+        self.tool_s += departure.acted_s
+        return await (self._submit(None) if departure.limit is None else self._end(departure.limit))
 
     def _left(self) -> Deadline:
         """What is left of the agent's time, or of the episode's where that is less."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from typing import Annotated
 
 import pydantic
 
@@ -64,6 +65,18 @@ class Detail:
         return cls(ok=result.ok, cut_bytes=result.cut_bytes, duration_s=duration_s)
 
 
+def _itself(value: bool) -> bool:
+    return value
+
+
+Replayable = Annotated[bool, pydantic.Field(exclude_if=_itself)]
+"""Whether `steps` are all that was done, so that they lead to the same end again.
+
+They are not where the agent acted inside the sandbox by itself. Written only where it is false, so that other files are
+as they were before there was such an agent, for old readers too.
+"""
+
+
 class EpisodeResult(pydantic.BaseModel):
     """One episode, whole; JSON by `model_dump(mode="json")`.
 
@@ -94,6 +107,7 @@ class EpisodeResult(pydantic.BaseModel):
     """The policy's part of it by turn; empty where nobody measured, as is the next."""
     details: tuple[Detail, ...] = ()
     """Of each of `steps`."""
+    replayable: Replayable = True
 
     @pydantic.model_validator(mode="after")
     def _graded_has_reward(self) -> EpisodeResult:

@@ -25,12 +25,26 @@ from metier.envs.core import (
 
 from .backends import Backends
 from .episode import Episode, Step
-from .policy import AssistantTurn, Message, Policy, Role, Stop, open_policy, settings_for
+from .policy import (
+    AssistantTurn,
+    Departure,
+    Inside,
+    Message,
+    Policy,
+    Role,
+    Stay,
+    Stop,
+    open_policy,
+    settings_for,
+)
 from .prepare import Preparer, Task
 from .result import Detail, EpisodeResult, recorded_call, recorded_turn
+from .tools import SPECS, SUBMIT
 from .tools.truncate import valid_text
 from .unexpected import contained
 
+HARNESS_TOOLS = frozenset({*SPECS, SUBMIT.name})
+"""What an agent inside the sandbox does by itself."""
 Watch = Callable[[Episode, ToolCall, Step], None]
 """Called after each step, for those who want to see an episode as it goes."""
 
@@ -45,6 +59,7 @@ class _Transcript:
         self.timings_s: dict[str, float] = {"policy": 0.0}
         self.turns_s: list[float] = []
         self.details: list[Detail] = []
+        self.replayable = True
 
     def result(self, task: Task, **how: Any) -> EpisodeResult:
         return EpisodeResult(
@@ -58,6 +73,7 @@ class _Transcript:
             timings_s=self.timings_s,
             turns_s=tuple(self.turns_s),
             details=tuple(self.details),
+            replayable=self.replayable,
             **how,
         )
 
@@ -104,7 +120,10 @@ async def _play(
         episode = await Episode.start(task, backend, preparer, deadline=deadline)
     async with episode:
         try:
-            last = await _converse(episode, policy, said, watch)
+            if isinstance(policy, Inside):
+                last = await _hand_over(episode, policy, said, watch)
+            else:
+                last = await _converse(episode, policy, said, watch)
         finally:
             said.timings_s |= {"reset": episode.reset_s, "tool": episode.tool_s, "verify": episode.verify_s}
             said.timings_s["total"] = time.monotonic() - began
@@ -117,6 +136,34 @@ async def _play(
         passed=last.verdict.passed,
         checks=last.verdict.checks,
     )
+
+
+async def _hand_over(episode: Episode, policy: Inside, said: _Transcript, watch: Watch | None) -> Step:
+    """An agent that acts by itself: the harness sees what it says to its model, and what it leaves."""
+    said.replayable = False
+    said.conversation.append(Message(role=Role.USER, text=episode.brief))
+    limits = episode.prepared.entry.limits
+    stay = Stay(
+        sandbox=episode.sandbox,
+        brief=episode.brief,
+        tools=tuple(spec for spec in episode.specs if spec.name not in HARNESS_TOOLS),
+        max_turns=limits.steps,
+        agent_s=limits.agent_s,
+        deadline=episode.deadline,
+        say=said.conversation.append,
+    )
+
+    async def acting() -> Departure:
+        with contained(f"{episode.task.env_id}: the policy", PolicyError):
+            departure = await policy.stay(stay)
+        said.timings_s["policy"] += departure.waited_s
+        return departure
+
+    with contained(episode.task.env_id):
+        step = await episode.hand_over(acting())
+    if watch is not None:
+        watch(episode, ToolCall(tool="submit"), step)
+    return step
 
 
 async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: Watch | None) -> Step:

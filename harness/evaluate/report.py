@@ -85,6 +85,11 @@ def as_markdown(report: Report) -> str:
         "",
         f"{_sentence(report.overall)} Intervals are {report.intervals}. {report.convention}.",
     ]
+    if report.overall.not_replayable:
+        lines.append(
+            f"Not replayable: {report.overall.not_replayable} of {report.overall.valid} valid ones, whose agents acted "
+            "inside the sandbox by themselves; what they said to their model is recorded, what they did is not."
+        )
     if report.rows_of_other_settings:
         lines.append(f"{report.rows_of_other_settings} rows of other settings lie in the folder and are not counted.")
     return "\n".join(lines) + "\n"

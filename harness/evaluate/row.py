@@ -11,7 +11,7 @@ import pydantic
 from metier.envs.core import Check, Limit, Outcome, ToolCall
 from metier.scheduler.contract import WorkResult
 
-from ..result import EpisodeResult
+from ..result import EpisodeResult, Replayable
 from ..runner import failed
 from ..tools.truncate import valid_text
 from .plan import KEY_PATTERN, Digest, Trial
@@ -43,7 +43,7 @@ class EpisodeFile(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 class Row(pydantic.BaseModel):
-    """How a trial ended. Its fields up to `timings_s` are those of `EpisodeResult`."""
+    """How a trial ended. Its fields up to `replayable` are those of `EpisodeResult`."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -66,6 +66,8 @@ class Row(pydantic.BaseModel):
     dropped: tuple[ToolCall, ...]
     timings_s: dict[str, float]
     """As in the episode, and `queue` and `run` (all attempts) of the scheduler."""
+    replayable: Replayable = True
+    """As in the episode."""
     spent: Spent
     """Of the attempt that counts."""
     history: tuple[FailedTry, ...]
@@ -126,6 +128,7 @@ def row_of(
         steps=result.steps if size <= MOST_STEPS_BYTES else None,
         dropped=result.dropped if size <= MOST_STEPS_BYTES else (),
         timings_s={**result.timings_s, "queue": done.timings_s["queue_s"], "run": done.timings_s["run_s"]},
+        replayable=result.replayable,
         spent=Spent.of(result),
         history=tuple(
             FailedTry(

@@ -7,12 +7,13 @@ that the same rows give the same figures on every machine, in whatever order the
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import pydantic
 
@@ -84,6 +85,8 @@ class Summary(pydantic.BaseModel, frozen=True, extra="forbid"):
     """By valid trials."""
     spent_for_nothing: Spent
     """By invalid trials and failed attempts."""
+    not_replayable: Annotated[int, pydantic.Field(ge=0, exclude_if=operator.not_)] = 0
+    """Valid trials whose agent acted inside the sandbox by itself; written only where there are some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +181,7 @@ def summarise(group: str, trials: Sequence[Ended], samples: int) -> Summary:
         spent_for_nothing=Spent.total(
             part for row in rows for part in (*(one.spent for one in row.history), *(() if row.valid else (row.spent,)))
         ),
+        not_replayable=sum(not row.replayable for row in valid),
     )
 
 

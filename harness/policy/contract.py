@@ -7,13 +7,13 @@ conversation, traces included, is all the state, so any policy can act on any pr
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum, auto
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from metier.envs.core import Deadline, ToolCall, ToolSpec
+from metier.envs.core import Deadline, Limit, Sandbox, ToolCall, ToolSpec
 
 
 class Role(StrEnum):
@@ -122,6 +122,52 @@ class Policy(Protocol):
 
         Raises:
             PolicyError: No turn could be had: the endpoint is down, refuses the caller, or says nothing at all.
+        """
+        ...
+
+
+class Departure(NamedTuple):
+    """How an agent that acts inside the sandbox ended; what it left there is graded."""
+
+    limit: Limit | None
+    """What ended it; None where it ended by itself, which is its submission."""
+    waited_s: float
+    """For its model."""
+    acted_s: float
+    """The rest of its time: what `agent_s` bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """An episode, as it is handed over to an agent that acts inside its sandbox."""
+
+    sandbox: Sandbox
+    brief: str
+    tools: tuple[ToolSpec, ...]
+    """The environment's, those of the harness left out: they run on the host, out of reach from inside."""
+    max_turns: int
+    """What the environment allows in steps."""
+    agent_s: float
+    """Of its own time."""
+    deadline: Deadline
+    say: Callable[[Message | AssistantTurn], None]
+    """Takes what belongs into the conversation, in order."""
+
+
+@runtime_checkable
+class Inside(Protocol):
+    """A policy whose agent acts inside the sandbox by itself.
+
+    Nobody sees the calls that it makes there, so its episodes cannot be replayed. Its `act` refuses.
+    """
+
+    async def stay(self, stay: Stay) -> Departure:
+        """Lets the agent act until it ends or a limit does, and leaves nothing of it on the host.
+
+        Raises:
+            ConfigError: This environment or sandbox cannot have it.
+            PolicyError: The agent's model could not be reached.
+            SandboxError: The sandbox was lost.
         """
         ...
 

@@ -62,7 +62,7 @@ def replay_policy(
         env_id: With the next three, which of the episodes.
 
     Raises:
-        ConfigError: The file has no such episode, or it is no file of results.
+        ConfigError: The file has no such episode, or one that cannot be replayed, or it is no file of results.
     """
     if bool(address) == (steps is not None):
         raise ConfigError("the policy replay takes the address of a file of results, or steps, and not both")
@@ -78,7 +78,13 @@ def replay_policy(
     if which not in recorded:
         named = f"{env_id} seed {seed} level {level} sample {sample}"
         raise ConfigError(f"{path} has {len(recorded)} episodes, and none of {named}")
-    return ReplayPolicy(recorded[which])
+    found = recorded[which]
+    if found is None:
+        raise ConfigError(
+            f"{path}: {env_id} seed {seed} level {level} sample {sample} cannot be replayed: its agent acted "
+            "inside the sandbox by itself, and nobody saw its calls; run the policy again instead"
+        )
+    return ReplayPolicy(found)
 
 
 def _validated(steps: Any, what: str) -> tuple[ToolCall, ...]:
@@ -91,14 +97,20 @@ def _validated(steps: Any, what: str) -> tuple[ToolCall, ...]:
 
 
 @lru_cache(maxsize=2)
-def _recorded(path: Path, changed_ns: int, size: int) -> dict[Which, tuple[ToolCall, ...]]:
-    """The steps of each episode; read once, as long as the file does not change. Of attempts, the last counts."""
-    found: dict[Which, tuple[ToolCall, ...]] = {}
+def _recorded(path: Path, changed_ns: int, size: int) -> dict[Which, tuple[ToolCall, ...] | None]:
+    """The steps of each episode, None where they are not all that was done; of attempts, the last counts.
+
+    Read once, as long as the file does not change.
+    """
+    found: dict[Which, tuple[ToolCall, ...] | None] = {}
     for row in _rows(path):
         episode = next((row[name] for name in _INSIDE if isinstance(row.get(name), dict)), row)
         if not isinstance(episode.get("env_id"), str) or "steps" not in episode:
             continue
         which = Which(episode["env_id"], *(episode.get(name, 0) for name in ("seed", "level", "sample")))
+        if episode.get("replayable") is False:
+            found[which] = None
+            continue
         found[which] = _validated(episode["steps"], f"{path}: the steps of {which.env_id} seed {which.seed}")
     return found
 

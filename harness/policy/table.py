@@ -20,6 +20,7 @@ POLICIES: dict[str, str] = {
     "human": "metier.harness.policy.human:HumanPolicy",
     "openai": "metier.harness.policy.openai:openai_policy",
     "agent": "metier.harness.policy.agent:agent_policy",
+    "inside": "metier.harness.policy.inside:inside_policy",
     "engine": "metier.trainer.rollout.policy:engine_policy",
 }
 """Each is called with its settings as keyword arguments. In `name:address` the address is the setting of that name."""

@@ -26,6 +26,7 @@ from pydantic import Field
 from metier.envs.core import Check, Json, Limit, Outcome, ToolCall, ToolSpec
 
 from ..policy.contract import AssistantTurn, Role
+from ..result import Replayable
 from .blob import BlobRef
 
 SCHEMA_VERSION = 1
@@ -161,6 +162,7 @@ class EndedBody(Part):
     told: tuple[Told, ...] = ()
     """What the policy was told and never answered."""
     timings_s: Mapping[str, float] = {}
+    replayable: Replayable = True
     num_turns: int = 0
     num_steps: int = 0
 

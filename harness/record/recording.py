@@ -193,6 +193,7 @@ class EpisodeRecording:
             dropped=result.dropped,
             told=self._said_before(),
             timings_s=result.timings_s,
+            replayable=result.replayable,
             num_turns=self._num_turns,
             num_steps=self._num_steps,
         )
@@ -326,6 +327,7 @@ def result_of(events: Iterable[Event], load: Load) -> EpisodeResult:
         timings_s=dict(ended.timings_s),
         turns_s=tuple(one for one in turns_s if one is not None) if None not in turns_s else (),
         details=tuple(details) if all(one.duration_s is not None for one in details) else (),
+        replayable=ended.replayable,
     )
 
 

@@ -19,15 +19,20 @@ from typing import Any, Protocol
 from metier.envs.core import Limit, SandboxError, SandboxLost
 
 from .protocol import (
+    BYTES,
     CANCEL,
+    CREDIT,
     DATA,
+    DROP,
     ERRDATA,
     HEARTBEAT_S,
     HELLO,
+    OPEN,
     PING,
     PING_S,
     PONG,
     REPLY,
+    SHUT,
     VERSION,
     Decoder,
     Frame,
@@ -36,6 +41,7 @@ from .protocol import (
     control,
 )
 from .requests import request_frame
+from .tunnel import Carried
 
 SETTLED_S = 5.0
 """A sandbox that lives so long after one of its limits was reached has survived that."""
@@ -121,6 +127,8 @@ class StewardClient:
         self._heard = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
         self._sending = asyncio.Lock()
+        self.carried = Carried(writer)
+        """What comes through tunnels."""
 
     @classmethod
     async def connect(cls, name: str, reader: ByteReader, writer: ByteWriter, *, timeout_s: float) -> StewardClient:
@@ -245,6 +253,8 @@ class StewardClient:
                 call.done.set_result(frame.json())
         elif frame.kind == PONG:
             self._learn(_facts_of(frame.json()))
+        elif frame.kind in (OPEN, BYTES, CREDIT, SHUT, DROP):
+            self.carried.take(frame)
         elif frame.kind == HELLO and not self._greeted.done():
             self._greet(frame.json())
         else:
@@ -291,6 +301,7 @@ class StewardClient:
             return
         self._lost = error
         self._writer.close()
+        self.carried.lose()
         error.agent_caused = await self._blame()
         if not self._greeted.done():
             self._greeted.set_exception(error)
@@ -317,6 +328,7 @@ class StewardClient:
         if self._lost is None:
             self._lost = SandboxLost(f"{self.name}: the sandbox was closed; acquire another one")
         self._writer.close()
+        self.carried.lose()
         current = asyncio.current_task()
         tasks = [task for task in self._tasks if task is not current]
         for task in tasks:

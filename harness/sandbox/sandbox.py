@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,11 +26,14 @@ from .client import StewardClient
 from .protocol import HOST_GRACE_S
 from .requests import as_data
 from .snapshots import SnapshotStore
+from .tunnel import Handler, carried
 
 FILE_S = 60.0
 """How long reading or writing files may take."""
 TREE_S = 300.0
 """How long packing or unpacking a whole tree may take."""
+TUNNEL_S = 30.0
+"""How long opening or closing a tunnel may take."""
 
 
 class StewardSandbox:
@@ -145,6 +149,13 @@ class StewardSandbox:
         """Fills the writable trees with a snapshot's files. Raises SnapshotGone if it is not on this machine."""
         tar = await asyncio.to_thread(self._snapshots.read, snapshot)
         await self.client.call("restore", timeout_s=TREE_S, body=tar)
+
+    def tunnel(self, port: int, handler: Handler) -> AbstractAsyncContextManager[int]:
+        """See `tunnel.tunnel`."""
+        return carried(self.client.carried, self._tunnelled, port, handler)
+
+    async def _tunnelled(self, op: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return (await self.client.call(op, fields, timeout_s=TUNNEL_S)).fields
 
     async def close(self, *, reuse: bool = True) -> None:
         if self._closing is None:

@@ -27,8 +27,17 @@ _NOT_DONE = frozenset({"abort", "aborted", "error"})
 _MILLION = 1_000_000
 
 
-def turn_of(answered: Answered, tools: Sequence[ToolSpec], settings: OpenAISettings, num_turns: int) -> AssistantTurn:
+def turn_of(
+    answered: Answered,
+    tools: Sequence[ToolSpec],
+    settings: OpenAISettings,
+    num_turns: int,
+    *,
+    calls_in_text: bool = True,
+) -> AssistantTurn:
     """The turn that a completion is; `num_turns` came before it.
+
+    Calls are looked for in its text too, where the endpoint told none apart and `calls_in_text` allows it.
 
     Raises:
         Fault: It is no completion.
@@ -42,7 +51,8 @@ def turn_of(answered: Answered, tools: Sequence[ToolSpec], settings: OpenAISetti
         notes.add(f"cut by {answered.reply.cut_by}")
         calls: list[ToolCall] = []
     else:
-        calls = _calls(message, text, tools, notes, num_turns, whole=whole)
+        read = text if calls_in_text else ""
+        calls = _calls(message, read, tools, notes, num_turns, whole=whole)
     if finish in _LENGTH:
         notes.add("cut at max_tokens")
     if finish == "content_filter":

@@ -103,11 +103,11 @@ class Line:
             raise fault
         elapsed = f"attempt {attempt} of {self._settings.retries + 1}, {time.monotonic() - began:.1f} s"
         if attempt > self._settings.retries:
-            raise Fault(Meaning.FINAL, f"{fault.words} ({elapsed})")
+            raise Fault(Meaning.FINAL, f"{fault.words} ({elapsed})", status=fault.status)
         pause = pause_s(attempt, self._settings, fault.retry_after_s)
         if pause >= deadline.left_s():
             late = f"the next attempt, in {pause:.1f} s, would be after {deadline.limit} (set by {deadline.set_by})"
-            raise Fault(Meaning.FINAL, f"{fault.words} ({elapsed}; {late})")
+            raise Fault(Meaning.FINAL, f"{fault.words} ({elapsed}; {late})", status=fault.status)
         if fault.retry_after_s is not None:
             self._gate.quiet(fault.retry_after_s)
         _LOG.info("%s: %s (%s), again in %.1f s", self._settings.model, scrubbed(fault.words, key), elapsed, pause)

@@ -66,7 +66,12 @@ class Fault(Exception):
     """A request that was not answered."""
 
     def __init__(
-        self, meaning: Meaning, words: str, retry_after_s: float | None = None, room_tokens: int | None = None
+        self,
+        meaning: Meaning,
+        words: str,
+        retry_after_s: float | None = None,
+        room_tokens: int | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(words)
         self.meaning = meaning
@@ -75,6 +80,8 @@ class Fault(Exception):
         """What the endpoint asks for."""
         self.room_tokens = room_tokens
         """Of a CONTEXT: what the conversation leaves for an answer, where the endpoint says so."""
+        self.status = status
+        """Of the answer, where it was one of HTTP that says no."""
 
 
 def again(words: str) -> Fault:
@@ -84,6 +91,12 @@ def again(words: str) -> Fault:
 
 def refused(status: int, headers: Mapping[str, str], body: str, *, max_tokens: int | None) -> Fault:
     """What an HTTP status and its body mean."""
+    fault = _refused(status, headers, body, max_tokens)
+    fault.status = status
+    return fault
+
+
+def _refused(status: int, headers: Mapping[str, str], body: str, max_tokens: int | None) -> Fault:
     code, words = _said(body)
     shown = f"HTTP {status}{f' ({code})' if code else ''}: {words[:WORDS_CHARACTERS] or 'without a word'}"
     if status in (400, 403, 422) and (code in _FILTERED_CODES or _FILTERED.search(words)):

@@ -7,6 +7,12 @@ The one definition for both ends. A stream is one request and its answer:
     steward → host   DATA (output or file) and ERRDATA (standard error), then REPLY, which ends the stream
     both             HELLO once from the steward; PING from the host is answered by PONG with the sandbox's facts
 
+A tunnel (`tunnels`) carries connections that programs inside make to a port, each a stream that the steward numbers:
+
+    steward → host   OPEN {"tunnel": n}: somebody connected
+    both             BYTES of that connection, within the credit that the other end gave; CREDIT gives it back; SHUT is
+                     the end of one direction, and of all once both have said it; DROP is the end at once
+
 What a steward sends is not trusted: the decoder refuses unknown kinds and frames over `MAX_PAYLOAD`. A control frame
 over it is never made: whoever would send it gets the error instead of losing the connection.
 """
@@ -18,13 +24,21 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-VERSION = 2
+VERSION = 3
 MAX_PAYLOAD = 1 << 20
 CHUNK = 256 * 1024
 
-HELLO, REQUEST, DATA, ERRDATA, REPLY, CANCEL, PING, PONG = range(1, 9)
+HELLO, REQUEST, DATA, ERRDATA, REPLY, CANCEL, PING, PONG, OPEN, BYTES, CREDIT, SHUT, DROP = range(1, 14)
+
+WINDOW = 64 * 1024
+"""What a connection may have under way in each direction: more than this is never kept for it at either end."""
+FRAME_COST = 1024
+"""What a frame of BYTES takes of the credit beside its bytes, so that many tiny ones are not kept for free either."""
+MOST_CONNECTIONS = 32
+"""Of one tunnel at a time; further ones wait, unaccepted, until there is room."""
 
 _HEADER = struct.Struct("!IBI")
+_CREDIT = struct.Struct("!I")
 
 
 class FrameError(ValueError):
@@ -62,6 +76,18 @@ def control(kind: int, stream: int, **fields: Any) -> bytes:
     return encode(kind, stream, payload)
 
 
+def credit(stream: int, cost: int) -> bytes:
+    """A frame that gives so much credit back."""
+    return encode(CREDIT, stream, _CREDIT.pack(cost))
+
+
+def credit_of(frame: Frame) -> int:
+    """What a frame of CREDIT gives back. Raises FrameError."""
+    if len(frame.payload) != _CREDIT.size:
+        raise FrameError(f"credit of {len(frame.payload)} bytes")
+    return _CREDIT.unpack(frame.payload)[0]
+
+
 def chunks(kind: int, stream: int, data: bytes) -> Iterator[bytes]:
     """Data frames of at most `CHUNK` bytes each; none for no data."""
     view = memoryview(data)
@@ -83,7 +109,7 @@ class Decoder:
         start = 0
         while len(buffer) - start >= _HEADER.size:
             length, kind, stream = _HEADER.unpack_from(buffer, start)
-            if length > MAX_PAYLOAD or not HELLO <= kind <= PONG:
+            if length > MAX_PAYLOAD or not HELLO <= kind <= DROP:
                 raise FrameError(f"no frame: kind {kind}, length {length}")
             end = start + _HEADER.size + length
             if len(buffer) < end:

@@ -22,13 +22,29 @@ from typing import Any
 
 from . import artefacts, files, processes, reset, trees
 from .commands import Command
-from .frames import CANCEL, CHUNK, DATA, HELLO, PING, PONG, REPLY, REQUEST, VERSION, Frame, chunks, control, encode
+from .frames import (
+    CANCEL,
+    CHUNK,
+    DATA,
+    HELLO,
+    OPEN,
+    PING,
+    PONG,
+    REPLY,
+    REQUEST,
+    VERSION,
+    Frame,
+    chunks,
+    control,
+    encode,
+)
 from .loop import READ, Channel, Loop
 from .nursery import Zygote
 from .outputs import Counter
 from .rights import Settings, acting_as
 from .rings import HeadTail
 from .sessions import Call, Python, Session, Shell
+from .tunnels import Tunnels
 
 EXIT_SILENT_HOST = 71
 EXIT_LIFE_OVER = 72
@@ -75,7 +91,9 @@ class Steward:
         self._life_over_at = time.monotonic() + settings.life_s
         self._lease_over_at = self._life_over_at
         self._watch_children()
+        self._tunnels = Tunnels(self.loop)
         self.channel = Channel(self.loop, source, sink, self._frame)
+        self._tunnels.channel = self.channel
 
     # life
 
@@ -186,6 +204,8 @@ class Steward:
                 self.commands[frame.stream].cancel()
             for session in self._sessions.values():
                 session.give_up(frame.stream)
+        elif frame.kind > OPEN:
+            self._tunnels.take(frame)
 
     def facts(self) -> dict[str, Any]:
         """What the host needs to tell whose fault a loss is."""
@@ -322,9 +342,17 @@ class Steward:
         else:
             self._reply(stream)
 
+    def _op_tunnel(self, stream: int, request: dict[str, Any], _body: bytes) -> None:
+        self._reply(stream, port=self._tunnels.open(int(request["tunnel"]), int(request["port"])))
+
+    def _op_untunnel(self, stream: int, request: dict[str, Any], _body: bytes) -> None:
+        self._reply(stream, ended=self._tunnels.close(int(request["tunnel"])))
+
     def _op_reset(self, stream: int, _request: dict[str, Any], _body: bytes) -> None:
+        self._tunnels.close_all()
         dead = self._kill_all()
         left = reset.wipe(self.settings) if dead else ["processes that do not die"]
+        left += self._tunnels.left()
         if os.environ.get("METIER_PRELOAD", "") != self._preload:
             left.append("a zygote without its modules")
         self._lease_over_at = self._life_over_at

@@ -65,6 +65,7 @@ class Carried(pydantic.BaseModel, frozen=True, extra="forbid"):
     name: str
     instruction: str
     workdir: str
+    test_workdir: str
     trees: tuple[str, ...]
     reads: Reads
     script: str
@@ -146,7 +147,7 @@ class FolderTask(Family):
         ran = await sandbox.exec(
             f"{shlex.quote(carried.script)} 2>&1",
             timeout_s=carried.timeout_s,
-            cwd=carried.workdir,
+            cwd=carried.test_workdir,
             env=dict(carried.test_env),
             output_kib=512,
         )

@@ -1,0 +1,117 @@
+"""The image of an imported task: its own Dockerfile in our dialect, and the links that make its folders writable."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from metier.envs.bridges.folder import Held
+from metier.envs.bridges.folder_task import LINKED, SEED
+from metier.envs.bridges.foreign import ForeignTask
+from metier.envs.bridges.refusal import Reason, TaskRefused
+from metier.images.foreign import Bases, NotTranslated, Translated, translate
+
+CONTEXT = "context"
+PYTHON = (
+    "RUN command -v python3 >/dev/null || (apt-get update && apt-get install -y --no-install-recommends python3 && "
+    "rm -rf /var/lib/apt/lists/*)"
+)
+"""A sandbox's steward is a Python program, so an image of others may need one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageDraft:
+    """A recipe's folder that is not yet written."""
+
+    dockerfile: str
+    files: Mapping[str, Held]
+    """Beside the Dockerfile."""
+    workdir: str
+    notes: tuple[str, ...]
+
+    def write(self, folder: Path) -> None:
+        """Into a folder that is not there yet."""
+        folder.mkdir(parents=True)
+        (folder / "Dockerfile").write_text(self.dockerfile, encoding="utf-8")
+        write_files(folder, self.files)
+
+
+def write_files(folder: Path, files: Mapping[str, Held]) -> None:
+    """Files below a folder."""
+    for name, held in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(held.data)
+        path.chmod(0o755 if held.executable else 0o644)
+
+
+def agents_image(task: ForeignTask, trees: Sequence[str], bases: Bases) -> ImageDraft:
+    """Where the agent acts. Raises TaskRefused."""
+    return _image(task, task.dockerfile, task.docker_image, task.context, trees, bases, with_tests=False)
+
+
+def verifiers_image(task: ForeignTask, trees: Sequence[str], bases: Bases) -> ImageDraft:
+    """Where the tests run, for a task whose tests have a Dockerfile. Raises TaskRefused."""
+    return _image(task, task.testing.dockerfile, None, task.testing.files, trees, bases, with_tests=True)
+
+
+def _image(
+    task: ForeignTask,
+    dockerfile: str | None,
+    prebuilt: str | None,
+    context: Mapping[str, Held],
+    trees: Sequence[str],
+    bases: Bases,
+    *,
+    with_tests: bool,
+) -> ImageDraft:
+    text = f"FROM {prebuilt}\n" if prebuilt and bases.present(prebuilt) else dockerfile
+    if text is None:
+        raise TaskRefused(
+            Reason.BASE_UNAVAILABLE,
+            task.name,
+            f"its image {prebuilt} is not in the engine, and it has no Dockerfile: docker pull {prebuilt}",
+        )
+    names = [name for name in context if name not in ("Dockerfile", ".dockerignore")]
+    try:
+        made = translate(text, context=names, folder=CONTEXT, bases=bases)
+    except NotTranslated as error:
+        reason = Reason.BASE_UNAVAILABLE if error.base else Reason.BUILD
+        raise TaskRefused(reason, task.name, str(error)) from None
+    notes = list(made.notes)
+    if ".dockerignore" in context:
+        notes.append(".dockerignore: not applied")
+    workdir = task.workdir if task.workdir and not with_tests else made.workdir
+    lines = [*made.lines, PYTHON, *_environment(task, with_tests), *_links(trees, with_tests), *_seeds(trees)]
+    files = {f"{CONTEXT}/{name}": context[name] for name in names if _is_copied(made)}
+    files |= {name: Held(data=text.encode()) for name, text in made.files.items()}
+    return ImageDraft(dockerfile="\n".join(lines) + "\n", files=files, workdir=workdir, notes=tuple(notes))
+
+
+def _is_copied(made: Translated) -> bool:
+    return any(line.startswith("COPY context/") for line in made.lines)
+
+
+def _environment(task: ForeignTask, with_tests: bool) -> list[str]:
+    env = {} if with_tests else task.env
+    return [f"ENV {name}={shlex.quote(value)}" for name, value in env.items() if "\n" not in value]
+
+
+def _links(trees: Sequence[str], with_tests: bool) -> list[str]:
+    fixed = {place: real for place, real in LINKED.items() if not (with_tests and place == "/tests")}
+    return [
+        f"RUN mkdir -p {SEED} /workspace && cp -a /workspace/. {SEED}/",
+        *(f"RUN rm -rf {place} && ln -s {real} {place}" for place, real in fixed.items()),
+    ]
+
+
+def _seeds(trees: Sequence[str]) -> list[str]:
+    lines: list[str] = []
+    for tree in map(shlex.quote, trees):
+        lines.append(
+            f"RUN mkdir -p {tree} {SEED}{tree} && cp -a {tree}/. {SEED}{tree}/ && rm -rf {tree} && "
+            f"ln -s /workspace{tree} {tree}"
+        )
+    return [*lines, f"RUN chmod -R a+rX {SEED}"]

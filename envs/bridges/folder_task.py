@@ -5,8 +5,9 @@ writes to (`trees`) is a link into /workspace in its image, since that and /tmp 
 to; what the image had in it lies in `SEED` and is copied before the agent comes.
 
 Grading: all of /workspace goes to a fresh sandbox (of the verifier's image, where the task has one), the tests come in
-there as root's files, and run as uid 1000. Nothing that the agent can cause is a failure of ours: tests that do not end
-in time, leave no reward or one that is no number are a reward of 0, with the reason.
+there as root's files, and run as uid 1000 (or as root, where the task says so). Nothing that the agent can cause is a
+failure of ours: tests that do not end in time, leave no reward or one that is no number are a reward of 0, with the
+reason.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import pydantic
 
-from ..core import Artefact, Family, GenerationError, Instance, Rng, Sandbox, ToolCall, Verdict
+from ..core import Artefact, Family, GenerationError, Instance, Rng, Sandbox, ToolCall, User, Verdict
 from . import rewards
 from .foreign import Reads
 
@@ -30,7 +31,8 @@ SEED = "/opt/metier-bridge/seed"
 """In the image: what its writable folders held, laid out as /workspace."""
 LINKED = {"/tests": "/tmp/tests", "/solution": "/tmp/solution", "/oracle": "/tmp/oracle", "/logs": "/workspace/logs"}
 """In the image: fixed places, and where they lie."""
-LOGS = "/workspace/logs/verifier"
+LOGS = "/tmp/verifier"
+"""Where /logs/verifier leads while tests run: in /tmp nobody can replace another's files, and no artefact comes."""
 PREPARE_S = 60.0
 _PIECE = 120_000
 """Characters of a command that brings a part of the solution."""
@@ -54,7 +56,7 @@ cp -r --preserve=mode,timestamps,links "$keep/." /workspace/ && rm -rf "$keep"
 _FRESH_LOGS = """\
 cd /workspace
 if [ -L logs ] || [ ! -d logs ]; then rm -rf logs; fi
-rm -rf logs/verifier && mkdir -p logs/verifier logs/artifacts
+mkdir -p logs/artifacts && rm -rf logs/verifier && ln -s /tmp/verifier logs/verifier
 """
 
 
@@ -73,6 +75,7 @@ class Carried(pydantic.BaseModel, frozen=True, extra="forbid"):
     test_env: dict[str, str] = {}
     kept: tuple[str, ...] | None = None
     tests_in_image: bool = False
+    as_root: bool = False
     solution: dict[str, Any] | None = None
     """`script`, `home` and `env`."""
     workspace_mb: int
@@ -142,11 +145,14 @@ class FolderTask(Family):
         prepared = await sandbox.exec(command, timeout_s=PREPARE_S)
         if not prepared.ok:
             return rewards.none_given("what the agent left cannot be laid out", _tail(prepared.stderr))
+        user: User = "root" if carried.as_root else "agent"
+        await sandbox.exec(["mkdir", "-p", LOGS], timeout_s=PREPARE_S, user=user)
         if not carried.tests_in_image:
             await _bring(sandbox, self.folder() / "tests")
         ran = await sandbox.exec(
             f"{shlex.quote(carried.script)} 2>&1",
             timeout_s=carried.timeout_s,
+            user=user,
             cwd=carried.test_workdir,
             env=dict(carried.test_env),
             output_kib=512,
@@ -156,10 +162,10 @@ class FolderTask(Family):
             return rewards.none_given(f"the tests did not end within {carried.timeout_s:g} s", shown)
         if carried.reads is Reads.PYTEST_SUMMARY:
             return rewards.from_summary(ran.stdout.decode("utf-8", "replace"), shown=shown)
-        report = await _read(sandbox, f"{LOGS}/ctrf.json", rewards.MAX_REPORT_BYTES)
+        report = await _read(sandbox, f"{LOGS}/ctrf.json", rewards.MAX_REPORT_BYTES, user)
         return rewards.from_reward_files(
-            await _read(sandbox, f"{LOGS}/reward.json", rewards.MAX_REWARD_BYTES),
-            await _read(sandbox, f"{LOGS}/reward.txt", rewards.MAX_REWARD_BYTES),
+            await _read(sandbox, f"{LOGS}/reward.json", rewards.MAX_REWARD_BYTES, user),
+            await _read(sandbox, f"{LOGS}/reward.txt", rewards.MAX_REWARD_BYTES, user),
             shown=shown,
             report=rewards.told_of_report(report),
         )
@@ -216,10 +222,10 @@ async def _bring(sandbox: Sandbox, folder: Path) -> None:
         await sandbox.write(target, path.read_bytes(), mode=mode, user="root")
 
 
-async def _read(sandbox: Sandbox, path: str, max_bytes: int) -> bytes | None:
+async def _read(sandbox: Sandbox, path: str, max_bytes: int, user: User) -> bytes | None:
     """None where there is no such file, or none that can be taken."""
     try:
-        return await sandbox.read(path, max_bytes=max_bytes)
+        return await sandbox.read(path, max_bytes=max_bytes, user=user)
     except ConnectionError:
         raise
     except (OSError, ValueError):

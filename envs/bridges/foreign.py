@@ -44,6 +44,8 @@ class Testing:
     """The absolute paths that reach the tests; None: all that the agent may write."""
     dockerfile: str | None = None
     """Of an image of its own, whose context is `files`."""
+    as_root: bool = False
+    """They ask for root by name. Root of a sandbox has no rights over the agent's files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ PUBLISHED = "/logs/artifacts"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([GMK])I?B?\s*$", re.IGNORECASE)
 _CANARY = re.compile(r"^\s*(<!--.*canary.*-->|#.*canary.*)\s*$", re.IGNORECASE)
+_ROOT = ("root", 0, "0")
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -207,9 +208,11 @@ def _notes(config: _Config, files: Mapping[str, Held]) -> Iterator[str]:
     internet = environment.network_mode in (None, "public") and environment.allow_internet is not False
     if (config.agent.network_mode or ("public" if internet else "")) == "public":
         yield "network: the original gives the agent the internet, a sandbox here gives none"
-    if config.agent.user in (None, "root", 0, "0"):
+    if config.agent.user is None or config.agent.user in _ROOT:
         yield "user: the original's agent is root, here it is uid 1000 on a read-only system"
-    if verifier.user not in (None, "agent"):
+    if verifier.user in _ROOT:
+        yield "verifier.user: tests run as the sandbox's root, which has no rights over the agent's files"
+    elif verifier.user not in (None, "agent"):
         yield f"verifier.user: tests run as uid 1000, not as {verifier.user}"
     if environment.mcp_servers:
         yield f"mcp_servers: {len(environment.mcp_servers)} are not started"
@@ -255,6 +258,7 @@ def _testing(config: _Config, files: Mapping[str, Held], task: str, notes: list[
         env=_resolved(config.verifier.env, "verifier.env", notes),
         kept=kept,
         dockerfile=dockerfile,
+        as_root=config.verifier.user in _ROOT,
     )
 
 

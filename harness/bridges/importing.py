@@ -202,6 +202,7 @@ def _carried(task: ForeignTask, trees: Sequence[str], image: ImageDraft, verifie
         test_env=dict(task.testing.env),
         kept=None if kept is None else tuple(path for path in kept if path not in lost),
         tests_in_image=verifier is not None,
+        as_root=task.testing.as_root,
         solution=None
         if solution is None
         else {"script": solution.script, "home": solution.home, "env": dict(solution.env)},

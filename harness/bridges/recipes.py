@@ -74,7 +74,7 @@ def _image(
             task.name,
             f"its image {prebuilt} is not in the engine, and it has no Dockerfile: docker pull {prebuilt}",
         )
-    names = [name for name in context if name not in ("Dockerfile", ".dockerignore")]
+    names = [name for name in context if name != ".dockerignore"]
     try:
         made = translate(text, context=names, folder=CONTEXT, bases=bases)
     except NotTranslated as error:

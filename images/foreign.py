@@ -31,7 +31,11 @@ _TOLD = {
 }
 _SUITABLE = (
     (r"(debian|buildpack-deps):(12|bookworm)([.-].*)?", "base", "Debian 12, from packages of the same release"),
-    (r"ubuntu(:.*)?", "base", "Debian 12 in place of Ubuntu: versions of packages differ"),
+    (
+        r"(ubuntu(:.*)?|ghcr\.io/laude-institute/t-bench/ubuntu-\d+-\d+(:.*)?)",
+        "base",
+        "Debian 12 in place of Ubuntu: versions of packages differ",
+    ),
     (r"python(:(3|latest|slim|3-slim|3\.11([.-].*)?))?", "terminal-python", "Debian 12's Python 3.11, with pytest"),
 )
 

@@ -76,6 +76,8 @@ class Carried(pydantic.BaseModel, frozen=True, extra="forbid"):
     kept: tuple[str, ...] | None = None
     tests_in_image: bool = False
     as_root: bool = False
+    path_first: tuple[str, ...] = ()
+    """Before the image's own PATH while tests run; with it goes a $HOME/.local/bin/env, as an installer leaves it."""
     solution: dict[str, Any] | None = None
     """`script`, `home` and `env`."""
     workspace_mb: int
@@ -149,8 +151,11 @@ class FolderTask(Family):
         await sandbox.exec(["mkdir", "-p", LOGS], timeout_s=PREPARE_S, user=user)
         if not carried.tests_in_image:
             await _bring(sandbox, self.folder() / "tests")
+        first = "".join(f"{place}:" for place in carried.path_first)
+        if first:
+            await sandbox.exec("mkdir -p ~/.local/bin && touch ~/.local/bin/env", timeout_s=PREPARE_S, user=user)
         ran = await sandbox.exec(
-            f"{shlex.quote(carried.script)} 2>&1",
+            f"export PATH={first}$PATH; {shlex.quote(carried.script)} 2>&1",
             timeout_s=carried.timeout_s,
             user=user,
             cwd=carried.test_workdir,

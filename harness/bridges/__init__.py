@@ -3,6 +3,7 @@
 from .dataset import looks_like_tasks
 from .exporting import CannotExport, Exported, ExportSettings, Unfit, export_task
 from .importing import Imported, ImportSettings, add_tasks, import_tasks
+from .naming import is_bridged
 
 __all__ = [
     "CannotExport",
@@ -14,5 +15,6 @@ __all__ = [
     "add_tasks",
     "export_task",
     "import_tasks",
+    "is_bridged",
     "looks_like_tasks",
 ]

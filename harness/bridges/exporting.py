@@ -33,6 +33,7 @@ from metier.images.dockerfile import Step
 from ..certify.digest import CERTIFICATE, family_folder, imported
 from ..grading import PUBLIC_DEFAULT
 from ..prepare import Task, generate
+from .naming import is_bridged
 
 DEBIAN = "debian:bookworm-slim"
 _CARRIED = Path(__file__).parent / "carried"
@@ -147,7 +148,7 @@ def _refuse(entry: Entry, family: Family, instance: Instance, *images: Recipe) -
         raise CannotExport(Unfit.SERVICES, f"{entry.id} starts {len(instance.services)} services in each sandbox")
     if entry.requires:
         raise CannotExport(Unfit.REQUIRES, f"{entry.id} requires {', '.join(entry.requires)}")
-    if entry.image.startswith("bridged-"):
+    if is_bridged(entry.image):
         raise CannotExport(Unfit.IMPORTED, f"{entry.id} was imported; copy its own task folder")
     for image in images:
         if image.lineage()[0].steps:

@@ -29,8 +29,9 @@ from metier.images import names as image_names
 from metier.images.foreign import Bases, Present
 
 from .dataset import TaskFolder, find_tasks
-from .naming import environment_id, one_line, snake
-from .recipes import ImageDraft, agents_image, verifiers_image, write_files
+from .installing import STAND_INS, TOOLS, installs, tests_image
+from .naming import environment_id, is_bridged, one_line, snake
+from .recipes import ImageDraft, agents_image, feed, verifiers_image, write_files
 from .trees import writable_trees, written_to_the_system
 
 STEPS = 200
@@ -144,16 +145,10 @@ class _Draft:
         digest = hashlib.sha256(self.carried.model_dump_json().encode())
         for image in filter(None, (self.image, self.verifier)):
             digest.update(image.dockerfile.encode())
-            _feed(digest, image.files)
-        _feed(digest, self.task.testing.files)
-        _feed(digest, self.task.solution.files if self.task.solution else {})
+            feed(digest, image.files)
+        feed(digest, self.task.testing.files)
+        feed(digest, self.task.solution.files if self.task.solution else {})
         return digest.hexdigest()
-
-
-def _feed(digest: Any, files: Mapping[str, Any]) -> None:
-    for name, held in sorted(files.items()):
-        content = hashlib.sha256(held.data).hexdigest()
-        digest.update(f"{name}\0{held.executable}\0{content}\n".encode())
 
 
 def _drafted(folder: TaskFolder, bases: Bases) -> _Draft:
@@ -166,7 +161,7 @@ def _drafted(folder: TaskFolder, bases: Bases) -> _Draft:
         # a base's own working directory, which no text names
         trees = writable_trees(texts, image.workdir)
         image = agents_image(task, trees, bases)
-    verifier = verifiers_image(task, trees, bases) if task.testing.dockerfile is not None else None
+    verifier = _verifier(task, trees, image, bases)
     return _Draft(
         id=environment_id(task),
         task=task,
@@ -176,6 +171,18 @@ def _drafted(folder: TaskFolder, bases: Bases) -> _Draft:
     )
 
 
+def _verifier(task: ForeignTask, trees: Sequence[str], image: ImageDraft, bases: Bases) -> ImageDraft | None:
+    """The tests' own image, where they have one, or install what they run with. Raises TaskRefused."""
+    script = task.testing.files.get(task.testing.script.removeprefix("/tests/"))
+    wanted = installs(script.data.decode("utf-8", "replace") if script else "")
+    if wanted.fetches:
+        message = f"its tests fetch what cannot be installed beforehand: {one_line(wanted.fetches, 80)}"
+        raise TaskRefused(Reason.NETWORK, task.name, message)
+    if task.testing.dockerfile is not None:
+        return verifiers_image(task, trees, bases)
+    return tests_image(image, wanted) if wanted.starts else None
+
+
 def _inside(path: str, trees: Sequence[str]) -> bool:
     return any(path == tree or path.startswith(f"{tree}/") for tree in trees)
 
@@ -183,8 +190,9 @@ def _inside(path: str, trees: Sequence[str]) -> bool:
 def _carried(task: ForeignTask, trees: Sequence[str], image: ImageDraft, verifier: ImageDraft | None) -> Carried:
     kept = task.testing.kept
     lost = [path for path in kept or () if not where(path, trees).startswith("/workspace/")]
-    notes = [*task.notes, *image.notes, *(f"tests/Dockerfile: {one}" for one in (verifier.notes if verifier else ()))]
+    notes = [*task.notes, *image.notes, *(f"tests: {one}" for one in (verifier.notes if verifier else ()))]
     notes += [f"artifacts: {path} is no place that an agent here can write to" for path in lost]
+    installed = verifier is not None and task.testing.dockerfile is None
     solution = task.solution
     scripts = [held.data.decode("utf-8", "replace") for held in solution.files.values()] if solution else []
     notes += [f"the solution seems to write to {path}, which is read-only" for path in written_to_the_system(scripts)]
@@ -201,7 +209,8 @@ def _carried(task: ForeignTask, trees: Sequence[str], image: ImageDraft, verifie
         timeout_s=task.testing.timeout_s,
         test_env=dict(task.testing.env),
         kept=None if kept is None else tuple(path for path in kept if path not in lost),
-        tests_in_image=verifier is not None,
+        tests_in_image=task.testing.dockerfile is not None,
+        path_first=(STAND_INS, f"{TOOLS}/bin") if installed else (),
         as_root=task.testing.as_root,
         solution=None
         if solution is None
@@ -255,7 +264,7 @@ def _written(
     return Imported(
         registry=home / package / "registry.yaml",
         environments={draft.id: draft.carried.notes for draft in drafts},
-        images=tuple(name for draft in drafts for name in _image_names(draft).values()),
+        images=tuple(dict.fromkeys(name for draft in drafts for name in _image_names(draft).values())),
         refused=refused,
         notes=notes,
     )
@@ -297,19 +306,16 @@ def _write_package(folder: Path, package: str, drafts: list[_Draft]) -> None:
             write_files(place / "tests", draft.task.testing.files)
         if draft.task.solution is not None:
             write_files(place / "solution", draft.task.solution.files)
-        images = _image_names(draft)
-        draft.image.write(inner / "images" / images["agent"])
-        if draft.verifier is not None:
-            draft.verifier.write(inner / "images" / images["verifier"])
-        entries.append(_entry(draft, f"{package}.{module}.family:{kind}", images))
+        for image in filter(None, (draft.image, draft.verifier)):
+            image.write(inner / "images")
+        entries.append(_entry(draft, f"{package}.{module}.family:{kind}", _image_names(draft)))
     text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=120)
     (inner / "registry.yaml").write_text(text, encoding="utf-8")
 
 
 def _image_names(draft: _Draft) -> dict[str, str]:
-    """Role → name; the hash is part of it, since several datasets may be registered at once."""
-    stem = f"bridged-{draft.key[:16]}"
-    return {"agent": stem} | ({"verifier": f"{stem}-tests"} if draft.verifier else {})
+    """Role → name."""
+    return {"agent": draft.image.name} | ({"verifier": draft.verifier.name} if draft.verifier else {})
 
 
 def _entry(draft: _Draft, entry_point: str, images: Mapping[str, str]) -> dict[str, Any]:
@@ -346,7 +352,7 @@ def _project(package: str) -> str:
 
 
 def _own_images() -> list[str]:
-    return [name for name in image_names() if not name.startswith("bridged-")]
+    return [name for name in image_names() if not is_bridged(name)]
 
 
 def _in_the_engine() -> Callable[[str], Present | None]:

@@ -6,6 +6,14 @@ import re
 
 from metier.envs.bridges.foreign import ForeignTask
 
+BRIDGED = "bridged-"
+"""How the names of imported tasks' images begin."""
+
+
+def is_bridged(image: str) -> bool:
+    """Whether an image is that of an imported task."""
+    return image.startswith(BRIDGED)
+
 
 def environment_id(task: ForeignTask) -> str:
     """`harbor/OrgName-v0`: the form is the domain, and words are joined as ids here are.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from metier.envs.bridges.folder import Held
 from metier.envs.bridges.folder_task import LINKED, SEED
@@ -13,9 +15,11 @@ from metier.envs.bridges.foreign import ForeignTask
 from metier.envs.bridges.refusal import Reason, TaskRefused
 from metier.images.foreign import Bases, NotTranslated, Translated, translate
 
+from .naming import BRIDGED
+
 CONTEXT = "context"
-PYTHON = (
-    "RUN command -v python3 >/dev/null || (apt-get update && apt-get install -y --no-install-recommends python3 && "
+_PYTHON = (
+    "command -v python3 >/dev/null || (apt-get update && apt-get install -y --no-install-recommends python3 && "
     "rm -rf /var/lib/apt/lists/*)"
 )
 """A sandbox's steward is a Python program, so an image of others may need one."""
@@ -31,11 +35,28 @@ class ImageDraft:
     workdir: str
     notes: tuple[str, ...]
 
-    def write(self, folder: Path) -> None:
-        """Into a folder that is not there yet."""
+    @property
+    def name(self) -> str:
+        """As the image is called: by its content, so that edited tests leave the agent's image as it is."""
+        digest = hashlib.sha256(self.dockerfile.encode())
+        feed(digest, self.files)
+        return f"{BRIDGED}{digest.hexdigest()[:16]}"
+
+    def write(self, images: Path) -> None:
+        """Into its folder below `images`; tasks with the same image share it."""
+        folder = images / self.name
+        if folder.exists():
+            return
         folder.mkdir(parents=True)
         (folder / "Dockerfile").write_text(self.dockerfile, encoding="utf-8")
         write_files(folder, self.files)
+
+
+def feed(digest: Any, files: Mapping[str, Held]) -> None:
+    """Adds names, modes and contents to a hash."""
+    for name, held in sorted(files.items()):
+        content = hashlib.sha256(held.data).hexdigest()
+        digest.update(f"{name}\0{held.executable}\0{content}\n".encode())
 
 
 def write_files(folder: Path, files: Mapping[str, Held]) -> None:
@@ -84,7 +105,7 @@ def _image(
     if ".dockerignore" in context:
         notes.append(".dockerignore: not applied")
     workdir = task.workdir if task.workdir and not with_tests else made.workdir
-    lines = [*made.lines, PYTHON, *_environment(task, with_tests), *_links(trees, with_tests), *_seeds(trees)]
+    lines = [*made.lines, *_environment(task, with_tests), _finish(trees, with_tests)]
     files = {f"{CONTEXT}/{name}": context[name] for name in names if _is_copied(made)}
     files |= {name: Held(data=text.encode()) for name, text in made.files.items()}
     return ImageDraft(dockerfile="\n".join(lines) + "\n", files=files, workdir=workdir, notes=tuple(notes))
@@ -99,19 +120,13 @@ def _environment(task: ForeignTask, with_tests: bool) -> list[str]:
     return [f"ENV {name}={shlex.quote(value)}" for name, value in env.items() if "\n" not in value]
 
 
-def _links(trees: Sequence[str], with_tests: bool) -> list[str]:
-    fixed = {place: real for place, real in LINKED.items() if not (with_tests and place == "/tests")}
-    return [
-        f"RUN mkdir -p {SEED} /workspace && cp -a /workspace/. {SEED}/",
-        *(f"RUN rm -rf {place} && ln -s {real} {place}" for place, real in fixed.items()),
-    ]
-
-
-def _seeds(trees: Sequence[str]) -> list[str]:
-    lines: list[str] = []
+def _finish(trees: Sequence[str], with_tests: bool) -> str:
+    """One step, since each costs a layer: what is writable moves to the seed, and links stand where it was."""
+    parts = [_PYTHON, f"mkdir -p {SEED} /workspace", f"cp -a /workspace/. {SEED}/"]
+    for place, real in LINKED.items():
+        if not (with_tests and place == "/tests"):
+            parts += [f"rm -rf {place}", f"ln -s {real} {place}"]
     for tree in map(shlex.quote, trees):
-        lines.append(
-            f"RUN mkdir -p {tree} {SEED}{tree} && cp -a {tree}/. {SEED}{tree}/ && rm -rf {tree} && "
-            f"ln -s /workspace{tree} {tree}"
-        )
-    return [*lines, f"RUN chmod -R a+rX {SEED}"]
+        parts += [f"mkdir -p {tree} {SEED}{tree}", f"cp -a {tree}/. {SEED}{tree}/", f"rm -rf {tree}"]
+        parts.append(f"ln -s /workspace{tree} {tree}")
+    return "RUN " + " && ".join(f"({part})" if "||" in part else part for part in [*parts, f"chmod -R a+rX {SEED}"])

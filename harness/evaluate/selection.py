@@ -14,7 +14,7 @@ from metier.envs.entry import Entry
 from metier.envs.suite import Seeds, Suite
 from metier.images import digest as image_digest
 
-from ..bridges import ImportSettings, add_tasks, looks_like_tasks
+from ..bridges import ImportSettings, add_tasks, is_bridged, looks_like_tasks
 from ..certify import Status, certificate_status, environment_digest
 from ..grading import secret_fingerprint
 from ..sandbox import backend_names
@@ -54,6 +54,8 @@ class Selected:
 
     environments: tuple[PlannedEnvironment, ...]
     notes: tuple[str, ...]
+    images: tuple[str, ...] = ()
+    """Of tasks that were imported for this: nobody built them yet."""
 
 
 def select(asked: Asked) -> Selected:
@@ -78,9 +80,11 @@ def select(asked: Asked) -> Selected:
     if not chosen:
         raise ConfigError("nothing is selected: " + ("; ".join(notes) or "no environment matches"))
     for one in chosen.values():
-        if one.certificate != Status.VALID and not one.image.startswith("bridged-"):
+        if one.certificate != Status.VALID and not is_bridged(one.image):
             notes.append(f"{one.id} is run without a valid certificate ({one.certificate})")
-    return Selected(environments=tuple(chosen.values()), notes=tuple(notes))
+    entries = [registry.get(one.id) for one in chosen.values() if is_bridged(one.image)]
+    images = [image for entry in entries for image in (entry.image, entry.verifier_image) if image]
+    return Selected(environments=tuple(chosen.values()), notes=tuple(notes), images=tuple(dict.fromkeys(images)))
 
 
 def make_plan(

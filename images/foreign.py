@@ -241,7 +241,10 @@ class _Translation:
         if len(found) > 1 and not target.endswith("/"):
             target += "/"
         full = self._absolute(target)
-        self.out.lines.append(f"COPY {' '.join(shlex.quote(self._source(one)) for one in found)} {shlex.quote(full)}")
+        wanted = [*map(self._source, found), full]
+        if any(re.search(r"[\s'\"\\]", one) for one in wanted):
+            raise NotTranslated("COPY of a name with a space or a quote in it is not carried")
+        self.out.lines.append(f"COPY {' '.join(wanted)}")
         modes = [flag.partition("=")[2] for flag in flags if flag.startswith("--chmod")]
         if modes:
             self.out.lines.append(f"RUN chmod -R {shlex.quote(modes[0])} {shlex.quote(full)}")

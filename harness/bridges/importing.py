@@ -30,7 +30,7 @@ from metier.images.foreign import Bases, Present
 
 from .dataset import TaskFolder, find_tasks
 from .installing import STAND_INS, TOOLS, installs, tests_image
-from .naming import environment_id, is_bridged, one_line, snake
+from .naming import environment_id, is_bridged, one_line
 from .recipes import ImageDraft, agents_image, feed, verifiers_image, write_files
 from .trees import writable_trees, written_to_the_system
 
@@ -292,8 +292,8 @@ def _write_package(folder: Path, package: str, drafts: list[_Draft]) -> None:
     (folder / "pyproject.toml").write_text(_project(package))
     entries: list[dict[str, Any]] = []
     for draft in drafts:
-        module = snake(f"{draft.task.form}/{draft.task.name}")
-        place = inner / module
+        module = f"metier_task_{draft.key[:16]}"  # a package each, so that no task's digest depends on its neighbours
+        place = folder / module
         place.mkdir()
         kind = draft.id.partition("/")[2].rpartition("-")[0]
         name = one_line(draft.task.name).replace('"', "'").replace("\\", "/")
@@ -308,7 +308,7 @@ def _write_package(folder: Path, package: str, drafts: list[_Draft]) -> None:
             write_files(place / "solution", draft.task.solution.files)
         for image in filter(None, (draft.image, draft.verifier)):
             image.write(inner / "images")
-        entries.append(_entry(draft, f"{package}.{module}.family:{kind}", _image_names(draft)))
+        entries.append(_entry(draft, f"{module}.family:{kind}", _image_names(draft)))
     text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=120)
     (inner / "registry.yaml").write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""From other people's names to ours: ids, modules and images."""
+"""From other people's names to ours: ids and images."""
 
 from __future__ import annotations
 
@@ -30,17 +30,6 @@ def camel(name: str) -> str:
     words = re.findall(r"[A-Za-z0-9]+", name)
     joined = "".join(word[0].upper() + word[1:] for word in words)
     return joined if joined[:1].isalpha() else f"Task{joined}"
-
-
-def snake(name: str) -> str:
-    """A module's name.
-
-    Example:
-        >>> snake("acme/Fix-it"), snake("3d")
-        ('acme_fix_it', 'task_3d')
-    """
-    joined = "_".join(re.findall(r"[a-z0-9]+", name.lower()))
-    return joined if joined[:1].isalpha() else f"task_{joined}"
 
 
 def one_line(text: str, most: int = 120) -> str:

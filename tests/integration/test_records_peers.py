@@ -13,11 +13,8 @@ import pytest
 from metier.envs.core import Outcome, ToolSpec
 from metier.harness.record import Provenance, Recorder, Records, RecordSettings
 from metier.harness.record.export import Format, export
-from peers import files_of, python_with
+from peers import HARBOR, INSPECT, files_of, python_with
 from record_samples import PICTURE, plain, playing, rich
-
-HARBOR = "harbor==0.25.0"
-INSPECT = "inspect-ai==0.3.285"
 
 
 @pytest.fixture

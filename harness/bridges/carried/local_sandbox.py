@@ -185,10 +185,16 @@ def only_artefacts(artefacts: Sequence[Artefact]) -> dict[str, str]:
             refused[artefact.path] = reason
             _remove(path)
     if os.geteuid() == 0:
-        for folder, folders, files in os.walk(WORKSPACE):
-            for name in (".", *folders, *files):
-                os.chown(os.path.join(folder, name), AGENT, AGENT, follow_symlinks=False)
+        _handed_to_the_agent()
     return refused
+
+
+def _handed_to_the_agent() -> None:
+    """All of /workspace is the agent's, also where it was copied in as root's."""
+    for folder, _, files in os.walk(WORKSPACE):
+        for path in (folder, *(os.path.join(folder, name) for name in files)):
+            if os.lstat(path).st_uid != AGENT:
+                os.chown(path, AGENT, AGENT, follow_symlinks=False)
 
 
 def _reason(path: Path, artefact: Artefact) -> str:

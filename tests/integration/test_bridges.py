@@ -16,7 +16,7 @@ from metier.envs.bridges.rewards import summarised
 from metier.envs.core import GenerationError
 from metier.harness.bridges import ExportSettings, Unfit, export_task
 from metier.harness.bridges.dataset import content_digest
-from peers import HARBOR, TERMINAL_BENCH, files_of, newer_python, python_with
+from peers import HARBOR, HARBOR_TASKS, TERMINAL_BENCH, files_of, newer_python, python_with
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FOREIGN = FIXTURES / "foreign"
@@ -102,7 +102,7 @@ def test_harbor_itself_loads_and_lints_what_is_exported(exported: Path) -> None:
     newer = newer_python("3.12")
     if newer is None:
         pytest.skip("harbor needs Python 3.12, and there is none on this machine")
-    python = python_with(HARBOR, python=newer)
+    python = python_with(*HARBOR_TASKS, python=newer, bare=(HARBOR,))
     folders = sorted(map(str, exported.iterdir()))
     others = [str(FOREIGN / "harbor" / name) for name in ("hello-file", "sum-column")]
     environment = {**os.environ, "HARBOR_TELEMETRY": "0"}
@@ -118,18 +118,20 @@ def test_harbor_itself_loads_and_lints_what_is_exported(exported: Path) -> None:
         assert "/workspace" in task["instruction"]
     for path in (*folders, *others):
         assert content_digest(Path(path)) == said[Path(path).name]["digest"], "as a dataset's manifest names it"
-    harbor = python.with_name("harbor")
-    linted = subprocess.run([str(harbor), "lint", *folders], **run)
+    lint = [str(python), "-c", "import typer; from harbor.cli.lint import lint_command; typer.run(lint_command)"]
+    linted = subprocess.run([*lint, *folders], **run)
     assert (linted.returncode, linted.stdout.strip()) == (0, ""), linted.stdout + linted.stderr
     spoilt = shutil.copytree(folders[0], exported.parent / "spoilt")
     (spoilt / "instruction.md").unlink()
-    linted = subprocess.run([str(harbor), "lint", str(spoilt)], **run)
+    linted = subprocess.run([*lint, str(spoilt)], **run)
     assert linted.returncode == 1 and "instruction" in linted.stdout, "it does look"
 
 
 PARSE = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
+import json, sys, types
+for name in ("terminal_bench", "terminal_bench.utils"):  # without what their own __init__ imports: every agent
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [f"{sys.argv[1]}/{name.replace('.', '/')}"]
 from terminal_bench.parsers.pytest_parser import PytestParser
 said = PytestParser().parse(sys.stdin.read())
 print(json.dumps({name: status.value == "passed" for name, status in said.items()}))

@@ -1,8 +1,8 @@
 """The family of an imported task: one instance, the author's own solution, and the author's own tests.
 
 It reads what the import wrote beside its module: `task.json`, `tests/` and `solution/`. Every folder that the task
-writes to (`trees`) is a link into /workspace in its image, since that and /tmp are all that a sandbox lets anyone write
-to; what the image had in it lies in `SEED` and is copied before the agent comes.
+writes to (`trees`) is a link into `ROOT` in its image, since /workspace and /tmp are all that a sandbox lets anyone
+write to; what the image had in it lies in `SEED` and is copied before the agent comes.
 
 Grading: all of /workspace goes to a fresh sandbox (of the verifier's image, where the task has one), the tests come in
 there as root's files, and run as uid 1000 (or as root, where the task says so). Nothing that the agent can cause is a
@@ -29,6 +29,8 @@ from .foreign import Reads
 
 SEED = "/opt/metier-bridge/seed"
 """In the image: what its writable folders held, laid out as /workspace."""
+ROOT = "/workspace/.root"
+"""Where the task's own folders lie, out of the way of what it has in /workspace itself."""
 LINKED = {"/tests": "/tmp/tests", "/solution": "/tmp/solution", "/oracle": "/tmp/oracle", "/logs": "/workspace/logs"}
 """In the image: fixed places, and where they lie."""
 LOGS = "/tmp/verifier"
@@ -181,13 +183,13 @@ def where(path: str, trees: Sequence[str]) -> str:
 
     Example:
         >>> where("/app/out.txt", ["/app"]), where("/logs/artifacts", []), where("/tmp/x", [])
-        ('/workspace/app/out.txt', '/workspace/logs/artifacts', '/tmp/x')
+        ('/workspace/.root/app/out.txt', '/workspace/logs/artifacts', '/tmp/x')
     """
     for place, real in LINKED.items():
         if path == place or path.startswith(place + "/"):
             return real + path.removeprefix(place)
-    if any(path == tree or path.startswith(tree + "/") for tree in trees if tree != "/workspace"):
-        return "/workspace" + path
+    if any(path == tree or path.startswith(tree + "/") for tree in trees):
+        return ROOT + path
     return path
 
 

@@ -89,6 +89,7 @@ class ForeignTask:
     def texts(self) -> list[str]:
         """All that names paths: the instruction, the Dockerfile, the tests and the solution."""
         solution = self.solution.files.values() if self.solution else ()
-        scripts = [held.data for held in (*self.testing.files.values(), *solution) if len(held.data) < 1 << 20]
+        tests = (held for name, held in self.testing.files.items() if "/" not in name)
+        scripts = [held.data for held in (*tests, *solution) if len(held.data) < 1 << 20]
         said = [self.instruction, self.dockerfile or "", self.testing.dockerfile or "", *(self.testing.kept or ())]
         return [*said, *(data.decode("utf-8", "replace") for data in scripts if b"\0" not in data)]

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from metier.envs.bridges.folder import Held
-from metier.envs.bridges.folder_task import LINKED, SEED
+from metier.envs.bridges.folder_task import LINKED, ROOT, SEED
 from metier.envs.bridges.foreign import ForeignTask
 from metier.envs.bridges.refusal import Reason, TaskRefused
 from metier.images.foreign import Bases, NotTranslated, Translated, translate
 
 from .naming import BRIDGED
+from .trees import is_file
 
 CONTEXT = "context"
 _PYTHON = (
@@ -126,7 +127,11 @@ def _finish(trees: Sequence[str], with_tests: bool) -> str:
     for place, real in LINKED.items():
         if not (with_tests and place == "/tests"):
             parts += [f"rm -rf {place}", f"ln -s {real} {place}"]
-    for tree in map(shlex.quote, trees):
-        parts += [f"mkdir -p {tree} {SEED}{tree}", f"cp -a {tree}/. {SEED}{tree}/", f"rm -rf {tree}"]
-        parts.append(f"ln -s /workspace{tree} {tree}")
+    for tree in trees:
+        real, kept = shlex.quote(ROOT + tree), shlex.quote(SEED + ROOT.removeprefix("/workspace") + tree)
+        made = f"mkdir -p $(dirname {kept}) $(dirname {shlex.quote(tree)})"
+        if not is_file(tree):
+            made += f" {shlex.quote(tree)}"
+        moved = f"[ ! -e {shlex.quote(tree)} ] || cp -a {shlex.quote(tree)} {kept}"
+        parts += [made, moved, f"rm -rf {shlex.quote(tree)}", f"ln -s {real} {shlex.quote(tree)}"]
     return "RUN " + " && ".join(f"({part})" if "||" in part else part for part in [*parts, f"chmod -R a+rX {SEED}"])

@@ -1,7 +1,8 @@
 """Which folders a task writes to, found in what it says: instruction, Dockerfile, tests and solution.
 
 A sandbox lets an agent write to /workspace and /tmp only. So each folder outside of the system that a task's texts
-name becomes a link into /workspace. One that is named too often costs a link; one of the system's cannot be carried.
+name becomes a link into /workspace, as does a file of the root itself. One that no task meant costs a link; one of the
+system's cannot be carried.
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ def writable_trees(texts: Iterable[str], workdir: str) -> tuple[str, ...]:
             elif inner and (top, inner) not in _OWN:
                 found.add(f"/{top}/{inner}")
     return tuple(sorted(found))
+
+
+def is_file(tree: str) -> bool:
+    """Whether it is named as files are; what the image has there decides first.
+
+    Example:
+        >>> is_file("/result.txt"), is_file("/app")
+        (True, False)
+    """
+    return "." in tree.rsplit("/", 1)[-1].strip(".")
 
 
 def written_to_the_system(texts: Iterable[str]) -> list[str]:

@@ -142,7 +142,7 @@ def _of_name(name: str, asked: Asked, notes: list[str]) -> Iterator[PlannedEnvir
 def _of_folder(name: str, asked: Asked, notes: list[str]) -> Iterator[PlannedEnvironment]:
     """The tasks of a folder, imported. One of them is the same for every seed, so one seed is enough for each."""
     imported = add_tasks(Path(name), ImportSettings(substitutes=asked.substitutes))
-    notes += imported.told()
+    notes += [*imported.told(), f"{name}: imported tasks hold no certificate"]
     if not imported.environments:
         raise ConfigError(f"{name}: none of its {len(imported.refused)} tasks can be carried; see above")
     for env_id in imported.environments:

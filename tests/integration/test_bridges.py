@@ -16,7 +16,7 @@ from metier.envs.bridges.rewards import summarised
 from metier.envs.core import GenerationError
 from metier.harness.bridges import ExportSettings, Unfit, export_task
 from metier.harness.bridges.dataset import content_digest
-from peers import HARBOR, HARBOR_TASKS, TERMINAL_BENCH, files_of, newer_python, python_with
+from peers import TERMINAL_BENCH, files_of, harbor
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FOREIGN = FIXTURES / "foreign"
@@ -99,10 +99,9 @@ print(json.dumps(said))
 
 @pytest.mark.slow
 def test_harbor_itself_loads_and_lints_what_is_exported(exported: Path) -> None:
-    newer = newer_python("3.12")
-    if newer is None:
+    python = harbor()
+    if python is None:
         pytest.skip("harbor needs Python 3.12, and there is none on this machine")
-    python = python_with(*HARBOR_TASKS, python=newer, bare=(HARBOR,))
     folders = sorted(map(str, exported.iterdir()))
     others = [str(FOREIGN / "harbor" / name) for name in ("hello-file", "sum-column")]
     environment = {**os.environ, "HARBOR_TELEMETRY": "0"}

@@ -189,3 +189,43 @@ def test_ids_follow_the_grammar(name: str) -> None:
     from metier.envs.registry_file import ID_PATTERN
 
     assert re.match(ID_PATTERN, f"harbor/{camel(name)}-v0")
+
+
+def metier(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "metier.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+
+
+def test_the_commands_say_what_is_not_carried(dataset: Path, tmp_path: Path) -> None:
+    (dataset / "harbor" / "sum-column" / "tests" / "test.sh").unlink()
+    (dataset / "harbor" / "sum-column" / "tests" / "Dockerfile").unlink()
+    done = metier("bridge", "import", str(dataset), "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert [(one["task"], one["reason"]) for one in said["refused"]] == [("acme/sum-column", "damaged")]
+    assert all(said["environments"].values()) and Path(said["registry"]).is_file()
+    shown = metier("info", "harbor/AcmeHelloFile-v0", "--json", METIER_REGISTRIES=said["registry"])
+    assert shown.returncode == 0 and "/app/greeting.txt" in json.loads(shown.stdout)["brief"], shown.stderr
+    out = tmp_path / "task"
+    done = metier("bridge", "export", "terminal/PyMutationRepair-v0", "--out", str(out), "--org", "acme", "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["name"].startswith("acme/") and said["notes"]
+    assert (out / "tests" / "bundle" / "metier" / "envs" / "core" / "family.py").is_file()
+    assert not list(out.rglob("certificate.json")), "what vouches for us is not theirs"
+    held = b"".join(path.read_bytes() for path in (out / "environment").rglob("*") if path.is_file())
+    assert b"instance.json" not in held and b"family" not in held
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("import", "nowhere"), "nowhere is no folder"),
+        (("import", str(FOREIGN), "--base", "python"), "write it as"),
+        (("export", "terminal/PyMutationRepare-v0", "--out", "nowhere"), "did you mean"),
+        (("export", "terminal/PyMutationRepair-v0", "--out", "nowhere", "--org", "a b"), "--org"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = metier("bridge", *arguments, METIER_HOME=str(tmp_path))
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -62,6 +62,10 @@ mkdir -p logs/artifacts && rm -rf logs/verifier && ln -s /tmp/verifier logs/veri
 """
 
 
+_INSTALLED = "cd /workspace; rm -rf .local/bin; mkdir -p .local/bin && : > .local/bin/env"
+"""What tests source after they installed something: an empty one, and never what the agent may have put there."""
+
+
 class Carried(pydantic.BaseModel, frozen=True, extra="forbid"):
     """`task.json`: what an import wrote."""
 
@@ -131,11 +135,17 @@ class FolderTask(Family):
             """printf '{"reward": 1}' > /logs/verifier/reward.json"""
         )
         planted = "mkdir -p /tests && printf 'exit 0' > /tests/test.sh && printf 'exit 0' > /tests/run-tests.sh"
+        startup = (
+            "mkdir -p ~/.local/bin $(python3 -m site --user-site) && "
+            "printf 'echo 1 > /logs/verifier/reward.txt\nexit 0\n' > ~/.local/bin/env && "
+            "printf 'import os\nos._exit(0)\n' > $(python3 -m site --user-site)/usercustomize.py"
+        )
         printed = "printf '=== short test summary info ===\\nPASSED t.py::t\\n' | tee output.txt"
         return {
             "claim": [submit],
             "forged_reward": [_shell(forged), submit],
             "planted_tests": [_shell(planted), submit],
+            "planted_startup": [_shell(startup), submit],
             "printed_summary": [_shell(printed), submit],
         }
 
@@ -155,13 +165,13 @@ class FolderTask(Family):
             await _bring(sandbox, self.folder() / "tests")
         first = "".join(f"{place}:" for place in carried.path_first)
         if first:
-            await sandbox.exec("mkdir -p ~/.local/bin && touch ~/.local/bin/env", timeout_s=PREPARE_S, user=user)
+            await sandbox.exec(_INSTALLED, timeout_s=PREPARE_S)
         ran = await sandbox.exec(
             f"export PATH={first}$PATH; {shlex.quote(carried.script)} 2>&1",
             timeout_s=carried.timeout_s,
             user=user,
             cwd=carried.test_workdir,
-            env=dict(carried.test_env),
+            env={"PYTHONNOUSERSITE": "1", **carried.test_env},
             output_kib=512,
         )
         shown = _tail(ran.stdout)

@@ -16,6 +16,7 @@ from metier.envs.bridges.rewards import summarised
 from metier.envs.core import GenerationError
 from metier.harness.bridges import ExportSettings, Unfit, export_task
 from metier.harness.bridges.dataset import content_digest
+from metier.images import recipe
 from peers import TERMINAL_BENCH, files_of, harbor
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -65,6 +66,19 @@ def test_a_terminal_bench_task_is_graded_by_its_parser_without_the_network_it_as
     wrong = words["echo 5 > /app/count.txt"]
     assert wrong["reward"] == 0.0 and "1 of 2 tests passed" in wrong["checks"][0]
     assert any("pytest==8.4.1" in note for note in said["notes"])
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+def test_a_base_that_the_engine_holds_is_used_as_it_is(tmp_path: Path) -> None:
+    held = recipe("terminal-python").tag
+    task = Path(shutil.copytree(FOREIGN / "harbor" / "hello-file", tmp_path / "hello-file"))
+    dockerfile = task / "environment" / "Dockerfile"
+    dockerfile.write_text(dockerfile.read_text().replace("ubuntu:24.04", held))
+    said = played(task, "oracle", "noop", "python3 -c 'import pytest' && cp /app/wanted.txt /app/greeting.txt")
+    ((_, each),) = said["played"].items()
+    assert [one["passed"] for one in each.values()] == [True, False, False], each
+    assert not any("FROM" in note for note in said["notes"]), "nothing was replaced"
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +188,6 @@ def test_what_cannot_be_exported_honestly_is_refused(tmp_path: Path) -> None:
     from metier.harness.bridges import CannotExport
     from metier.harness.bridges.exporting import _refuse
     from metier.harness.prepare import Task, generate
-    from metier.images import recipe
 
     made = generate(Task(env_id="finance/CovenantTest-v0", seed=0))
     image = recipe("terminal-python")

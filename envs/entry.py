@@ -34,6 +34,8 @@ class Entry(BaseModel, frozen=True, extra="forbid"):
     summary: Annotated[str, Field(min_length=1, max_length=120)]
     image: str
     """A folder of `images/`."""
+    verifier_image: str = ""
+    """Another one that its verifier runs in; empty where it is the same."""
     tools: tuple[ToolName, ...]
     observation: Literal["text", "text+image"] = "text"
     levels: Annotated[int, Field(ge=1)] = 5
@@ -62,7 +64,7 @@ class Entry(BaseModel, frozen=True, extra="forbid"):
         """What its sandboxes must be."""
         half = self.limits.memory_mb // 2
         return SandboxSpec(
-            image=self.image,
+            image=(self.verifier_image or self.image) if verifier else self.image,
             memory_mb=self.limits.memory_mb,
             cpus=self.limits.cpus,
             verifier=verifier,

@@ -4,8 +4,9 @@ Registration data lives in `registry.yaml` only; behaviour lives in the family's
 reads ids, and an entry is validated when it is asked for, so that hundreds of entries cost an import nothing.
 
 Other packages add environments of their own through the entry-point group `metier.registries`, whose value names the
-package that holds a `registry.yaml`. A wrong file or entry of theirs never takes ours down: it is left out, and
-`problems` says why.
+package that holds a `registry.yaml`. A file that no installed package offers is named by METIER_REGISTRIES (several
+with colons, as in PATH); the folder above its own is where its modules are found. A wrong file or entry of theirs never
+takes ours down: it is left out, and `problems` says why.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import os
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
@@ -35,7 +38,9 @@ M = TypeVar("M", bound="BaseModel")
 __all__ = [
     "DOMAINS",
     "GROUP",
+    "NAMED",
     "RawEntry",
+    "add_package",
     "add_registry",
     "entries",
     "get",
@@ -54,6 +59,8 @@ __all__ = [
 
 GROUP = "metier.registries"
 """The entry-point group: `name = "package"`, or `name = "package:other_file.yaml"`."""
+NAMED = "METIER_REGISTRIES"
+"""The environment variable: paths of registry files; processes that are started later find the same environments."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -87,9 +94,11 @@ def _known() -> _Known:
 
 
 def _external() -> Iterator[tuple[str, Any]]:
-    """The registries that installed packages offer: a name, and a function that gives the file's path."""
+    """The registries that were named or installed: a name, and a function that gives the file's path."""
     from importlib.metadata import entry_points
 
+    for path in filter(None, os.environ.get(NAMED, "").split(os.pathsep)):
+        yield path, functools.partial(_with_modules, Path(path))
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         yield point.name, functools.partial(_file_of, point.module, point.attr or "registry.yaml")
 
@@ -103,6 +112,27 @@ def _file_of(module: str, name: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(f"no package {module}; the entry point's value is the package that holds {name}")
     return Path(spec.submodule_search_locations[0]) / name
+
+
+def _with_modules(path: Path) -> Path:
+    """The file, when the modules of the package that it lies in can be imported."""
+    above = str(path.parent.parent)
+    if above not in sys.path:
+        sys.path.append(above)
+    return path
+
+
+def add_package(path: Path) -> list[str]:
+    """As `add_registry`, for a file in a package that is not installed, and for the processes started from now on too.
+
+    Raises:
+        ConfigError: as `add_registry`.
+    """
+    added = add_registry(_with_modules(path))
+    named = [one for one in os.environ.get(NAMED, "").split(os.pathsep) if one]
+    if str(path) not in named:
+        os.environ[NAMED] = os.pathsep.join([*named, str(path)])
+    return added
 
 
 def add_registry(path: Path) -> list[str]:

@@ -31,12 +31,13 @@ from .tools.truncate import valid_text
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN})
 """What a sandbox says whose memory, disk or process limit is reached: whoever filled it did that."""
-_PUBLIC_DEFAULT = "metier development secret"
+PUBLIC_DEFAULT = "metier development secret"
+"""Everybody knows it: of development, and of what is exported."""
 
 
 def hub_secret() -> bytes:
     """The hub's secret, from METIER_HUB_SECRET; development has a public default."""
-    return os.environ.get("METIER_HUB_SECRET", _PUBLIC_DEFAULT).encode()
+    return os.environ.get("METIER_HUB_SECRET", PUBLIC_DEFAULT).encode()
 
 
 def secret_fingerprint() -> str:

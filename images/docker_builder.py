@@ -52,10 +52,10 @@ def engine_answers() -> bool:
 
 def dockerfile_text(recipe: Recipe) -> tuple[str, int]:
     """The Dockerfile handed to the engine, and how many steps of ours follow its FROM."""
-    assert recipe.parent is not None
+    assert recipe.grows_from is not None
     ours = [f"COPY {_STAGED_CA} {BUILD_CA}", *(f"ARG {name}" for name in sorted(step_variables()))]
     own = [f"{step.keyword} {step.value}" for step in recipe.steps[1:]]
-    lines = [f"FROM {recipe.parent.tag}", *ours, *own, f"RUN rm -rf {Path(BUILD_CA).parent}"]
+    lines = [f"FROM {recipe.grows_from}", *ours, *own, f"RUN rm -rf {Path(BUILD_CA).parent}"]
     return "\n".join(lines) + "\n", len(ours)
 
 
@@ -80,6 +80,17 @@ class DockerBuilder:
         """Whether Podman answers: its Docker API loses an import's tag, and takes no owner of a tmpfs (`run`)."""
         return any(part.get("Name") == "Podman Engine" for part in self._client.version().get("Components") or [])
 
+    def present(self, reference: str) -> tuple[str, list[str], str] | None:
+        """The id, environment and working directory of any image that the engine holds; None where it has none."""
+        from docker import errors
+
+        try:
+            found = self._client.images.get(reference)
+        except (errors.ImageNotFound, errors.NullResource, errors.APIError):
+            return None
+        config: dict[str, Any] = found.attrs.get("Config") or {}
+        return str(found.id), [str(one) for one in config.get("Env") or []], str(config.get("WorkingDir") or "")
+
     def has(self, recipe: Recipe) -> bool:
         """Whether the engine has the recipe's tag."""
         from docker import errors
@@ -92,7 +103,7 @@ class DockerBuilder:
 
     def make(self, recipe: Recipe, reporter: Reporter) -> None:
         """Build and tag."""
-        if recipe.parent is None:
+        if recipe.grows_from is None:
             self._import_base(recipe, reporter)
         else:
             self._build(recipe, reporter)

@@ -16,6 +16,8 @@ from metier.envs.core import ConfigError
 
 ALLOWED = ("FROM", "ARG", "RUN", "COPY", "ENV")
 _PARENT = re.compile(r"metier/([a-z0-9][a-z0-9-]*)")
+_ENGINES = re.compile(r"sha256:[0-9a-f]{64}")
+"""An image that only the engine holds, by its id: what an imported task may grow from."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -41,9 +43,9 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
 
 
-def parent_of(steps: tuple[Step, ...]) -> str:
-    """The folder name in `FROM metier/<name>`."""
-    return steps[0].value.removeprefix("metier/")
+def parent_of(steps: tuple[Step, ...]) -> str | None:
+    """The folder name in `FROM metier/<name>`; None where it grows from an image of the engine's."""
+    return None if _ENGINES.fullmatch(steps[0].value) else steps[0].value.removeprefix("metier/")
 
 
 def parse(path: Path) -> tuple[Step, ...]:
@@ -96,7 +98,8 @@ def _problem(step: Step, *, first: bool) -> str | None:
     if step.keyword == "FROM":
         if not first:
             return "a second FROM; images here have one stage, copy files from the folder instead"
-        return None if _PARENT.fullmatch(step.value) else f"FROM {step.value}: write FROM metier/<image>, without a tag"
+        known = _PARENT.fullmatch(step.value) or _ENGINES.fullmatch(step.value)
+        return None if known else f"FROM {step.value}: write FROM metier/<image>, without a tag"
     if step.keyword == "RUN":
         if step.value.startswith(("[", "--")):
             return "RUN in shell form only, without flags: RUN command && command"

@@ -2,6 +2,9 @@
 
 The digest is that of the recipe, since two builds never have the same bytes. It covers the Dockerfile, every file
 beside it and the parent's digest; not `smoke.py`, which proves an image and is no part of it.
+
+A registry of another package may bring images of its own: folders in `images/` beside its file, under names that none
+of ours has.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from metier.envs.core import ConfigError
+from metier.envs.registry import registry_path, sources
 
 from .dockerfile import Step, expand, parent_of, parse
 
@@ -20,7 +24,8 @@ FOLDER = Path(__file__).parent
 BASE = "base"
 BASE_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 """What every image has in its environment before its own ENV steps."""
-_NO_CONTEXT = ("__pycache__", "smoke.py", "README.md")
+_NO_CONTEXT = ("smoke.py", "README.md", "Dockerfile")
+"""Of a recipe's folder itself; what lies deeper is the image's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +35,15 @@ class Recipe:
     name: str
     folder: Path
     parent: Recipe | None
+    """None for the base, and for what grows from an image that only the engine holds."""
     steps: tuple[Step, ...]
+
+    @property
+    def grows_from(self) -> str | None:
+        """What a Dockerfile for the engine says after FROM; None for the base, which is imported."""
+        if self.parent is not None:
+            return self.parent.tag
+        return self.steps[0].value if self.steps else None
 
     @property
     def smoke(self) -> Path | None:
@@ -40,8 +53,8 @@ class Recipe:
 
     def context(self) -> list[Path]:
         """The files that COPY may take, in a fixed order."""
-        files = (path for path in self.folder.rglob("*") if path.is_file() and path.name != "Dockerfile")
-        return sorted(path for path in files if not set(path.relative_to(self.folder).parts) & set(_NO_CONTEXT))
+        files = (path for path in self.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        return sorted(path for path in files if str(path.relative_to(self.folder)) not in _NO_CONTEXT)
 
     @cached_property
     def digest(self) -> str:
@@ -77,12 +90,21 @@ class Recipe:
 
 
 def names() -> list[str]:
-    """Every image, the base included, by name."""
-    return [BASE, *sorted(path.parent.name for path in FOLDER.glob("*/Dockerfile"))]
+    """Every image by name: the base, ours, then those of other registries."""
+    return [BASE, *sorted(_folders())]
+
+
+def _folders() -> dict[str, Path]:
+    """The folder of every image but the base."""
+    found: dict[str, Path] = {}
+    for above in [FOLDER, *(path.parent / "images" for path in sources() if path != registry_path())]:
+        for path in sorted(above.glob("*/Dockerfile")):
+            found.setdefault(path.parent.name, path.parent)
+    return found
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe in `images/<name>/`.
+    """The recipe in `images/<name>/`, here or beside another registry.
 
     Raises:
         ConfigError: no such folder, a Dockerfile outside the dialect (with file and line), or a circle of FROMs.
@@ -91,17 +113,22 @@ def recipe(name: str) -> Recipe:
 
 
 def _recipe(name: str, children: tuple[str, ...]) -> Recipe:
-    folder = FOLDER / name
     if name in children:
         raise ConfigError(f"images build on each other in a circle: {' → '.join((*children, name))}; change one FROM")
     if name == BASE:
-        return Recipe(name=name, folder=folder, parent=None, steps=())
-    if name not in names():
-        near = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names())}"
-        raise ConfigError(f"no image named {name!r}; {hint}")
+        return Recipe(name=name, folder=FOLDER / name, parent=None, steps=())
+    folder = FOLDER / name
+    if "/" in name or not (folder / "Dockerfile").is_file():
+        others = _folders()
+        if name not in others:
+            near = difflib.get_close_matches(name, names(), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names())}"
+            raise ConfigError(f"no image named {name!r}; {hint}")
+        folder = others[name]
     steps = parse(folder / "Dockerfile")
-    return Recipe(name=name, folder=folder, parent=_recipe(parent_of(steps), (*children, name)), steps=steps)
+    above = parent_of(steps)
+    parent = None if above is None else _recipe(above, (*children, name))
+    return Recipe(name=name, folder=folder, parent=parent, steps=steps)
 
 
 def digest(name: str) -> str:

@@ -55,6 +55,11 @@ class RootfsBuilder:
         remove_tree(draft)
         draft.parent.mkdir(parents=True, exist_ok=True)
         try:
+            if recipe.grows_from is not None and recipe.parent is None:
+                raise SandboxUnavailable(
+                    f"image {recipe.name} grows from {recipe.grows_from[:19]}, which only a Docker engine holds: start "
+                    f"it and run `metier images build {recipe.name}`"
+                )
             if recipe.parent is None:
                 draft.mkdir()
                 tar = str(base_tar(recipe, reporter))

@@ -32,12 +32,22 @@ __all__ = ["__version__", "register_environments"]
 def register_environments(path: str | Path | None = None) -> list[str]:
     """Register the environments of a registry file (default: ours, and those of installed packages); returns their ids.
 
+    A folder is one of other people's tasks: they are imported, and what could not be carried is a warning each.
+
     Raises:
-        metier.envs.core.ConfigError: the file is wrong; file and line are named.
+        metier.envs.core.ConfigError: the file is wrong; file and line are named. Or no task of the folder can be taken.
     """
     from gymnasium.envs import registration
 
-    names = registry.ids() if path is None else registry.add_registry(Path(path))
+    if path is not None and Path(path).is_dir():
+        from metier.harness.bridges import add_tasks
+
+        imported = add_tasks(Path(path))
+        for line in imported.told():
+            warnings.warn(line, stacklevel=2)
+        names = list(imported.environments)
+    else:
+        names = registry.ids() if path is None else registry.add_registry(Path(path))
     for env_id in names:
         if env_id not in registration.registry:
             # straight into Gymnasium's table: `register` looks through all of it each time, which hundreds would feel.

@@ -45,8 +45,11 @@ def environment_digest(entry: Entry) -> str:
     package = entry.entry_point.split(":")[0].split(".")[:-1]
     prefix = package[:2] if package[:2] == ["metier", "envs"] else package[:1]
     root = folder.parents[len(package) - len(prefix) - 1] if len(package) > len(prefix) else folder
-    digest = hashlib.sha256(json.dumps(entry.model_dump(mode="json"), sort_keys=True).encode())
-    digest.update(image_digest(entry.image).encode())
+    # `verifier_image` came later: where an entry has none, its digest is the one it had before
+    said = entry.model_dump(mode="json", exclude=set() if entry.verifier_image else {"verifier_image"})
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    for image in filter(None, (entry.image, entry.verifier_image)):
+        digest.update(image_digest(image).encode())
     for path in sorted(_own(folder) | imported(folder, root, prefix)):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(root)}\0{content}\n".encode())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
+from pathlib import Path
 
 from metier.envs import registry
 from metier.envs.core import ConfigError, Json
@@ -13,6 +14,7 @@ from metier.envs.entry import Entry
 from metier.envs.suite import Seeds, Suite
 from metier.images import digest as image_digest
 
+from ..bridges import ImportSettings, add_tasks, is_bridged, looks_like_tasks
 from ..certify import Status, certificate_status, environment_digest
 from ..grading import secret_fingerprint
 from ..sandbox import backend_names
@@ -40,6 +42,8 @@ class Asked:
     levels: Sequence[int] | None = None
     split: Split = Split.PUBLIC
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    substitutes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For the tasks of a folder: a base image → one of ours that stands in for it."""
     uncertified: bool = False
     """Also those of a suite's domains and tags that hold no valid certificate."""
 
@@ -50,6 +54,8 @@ class Selected:
 
     environments: tuple[PlannedEnvironment, ...]
     notes: tuple[str, ...]
+    images: tuple[str, ...] = ()
+    """Of tasks that were imported for this: nobody built them yet."""
 
 
 def select(asked: Asked) -> Selected:
@@ -74,9 +80,11 @@ def select(asked: Asked) -> Selected:
     if not chosen:
         raise ConfigError("nothing is selected: " + ("; ".join(notes) or "no environment matches"))
     for one in chosen.values():
-        if one.certificate != Status.VALID:
+        if one.certificate != Status.VALID and not is_bridged(one.image):
             notes.append(f"{one.id} is run without a valid certificate ({one.certificate})")
-    return Selected(environments=tuple(chosen.values()), notes=tuple(notes))
+    entries = [registry.get(one.id) for one in chosen.values() if is_bridged(one.image)]
+    images = [image for entry in entries for image in (entry.image, entry.verifier_image) if image]
+    return Selected(environments=tuple(chosen.values()), notes=tuple(notes), images=tuple(dict.fromkeys(images)))
 
 
 def make_plan(
@@ -111,6 +119,9 @@ async def backend_of(name: str) -> str:
 
 
 def _of_name(name: str, asked: Asked, notes: list[str]) -> Iterator[PlannedEnvironment]:
+    if looks_like_tasks(name):
+        yield from _of_folder(name, asked, notes)
+        return
     if "/" in name:
         entry = registry.get(name)
         yield _planned(entry, asked, asked.options, asked.seeds or Seeds.parse(DEFAULT_SEEDS), asked.levels or (0,))
@@ -126,6 +137,18 @@ def _of_name(name: str, asked: Asked, notes: list[str]) -> Iterator[PlannedEnvir
             yield _planned(entry, asked, {**options, **asked.options}, seeds, levels)
         else:
             notes.append(f"{entry.id} was left out: it has none of the levels of {suite.suite}")
+
+
+def _of_folder(name: str, asked: Asked, notes: list[str]) -> Iterator[PlannedEnvironment]:
+    """The tasks of a folder, imported. One of them is the same for every seed, so one seed is enough for each."""
+    imported = add_tasks(Path(name), ImportSettings(substitutes=asked.substitutes))
+    notes += [*imported.told(), f"{name}: imported tasks hold no certificate"]
+    if not imported.environments:
+        raise ConfigError(f"{name}: none of its {len(imported.refused)} tasks can be carried; see above")
+    for env_id in imported.environments:
+        yield _planned(
+            registry.get(env_id), asked, asked.options, asked.seeds or Seeds.parse("0"), asked.levels or (0,)
+        )
 
 
 def members(suite: Suite, uncertified: bool, notes: list[str]) -> Iterator[tuple[Entry, Mapping[str, Json]]]:

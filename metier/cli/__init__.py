@@ -9,6 +9,7 @@ import typer
 from metier.envs.core import MetierError
 
 from .attach import attach
+from .bridge import bridge
 from .certify import certify
 from .doctor import doctor
 from .evaluate import compare, evaluate, report, suites
@@ -42,6 +43,7 @@ app.command()(new)
 app.command()(doctor)
 app.command()(demo)
 app.add_typer(images, name="images")
+app.add_typer(bridge, name="bridge")
 app.add_typer(models, name="models")
 app.add_typer(records, name="records")
 app.command()(export)

@@ -16,6 +16,7 @@ from rich.console import Console
 from metier.envs import registry
 from metier.envs.core import ConfigError, Json
 
+from .bridge import build_images, substitutes
 from .keeping import Keeping
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _HOW = "How"
 
 
 def evaluate(
-    names: Annotated[list[str], typer.Argument(metavar="SUITE|ID...", help="See `metier suites` and `metier ls`.")],
+    names: Annotated[list[str], typer.Argument(metavar="SUITE|ID|DIR...", help="See `metier suites` and `metier ls`.")],
     policy: Annotated[
         str,
         typer.Option("--policy", "-p", help="oracle, noop, random:seed=1, openai:URL#MODEL, replay:FILE."),
@@ -56,6 +57,10 @@ def evaluate(
     ] = "public",
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the environments.", rich_help_panel=_WHAT)
+    ] = None,
+    base: Annotated[
+        list[str] | None,
+        typer.Option(metavar="IMAGE=NAME", help="For a folder: see metier bridge import.", rich_help_panel=_WHAT),
     ] = None,
     uncertified: Annotated[
         bool, typer.Option("--uncertified", help="Also what has no valid certificate.", rich_help_panel=_WHAT)
@@ -106,6 +111,7 @@ def evaluate(
               metier eval terminal-v0 --policy openai:http://127.0.0.1:8000/v1#smollm2 --n 4 --out runs/smollm2
               metier eval finance/CovenantTest-v0 --policy noop --seeds 0:50 --level 0 --level 4
               metier eval smoke-v0 --policy oracle --records runs/records
+              metier eval path/to/harbor-dataset --policy oracle
     """
     from metier.harness.evaluate.acting import acting
     from metier.harness.evaluate.run import Manner
@@ -121,6 +127,7 @@ def evaluate(
         split=Split(split),
         options=_options(option or ()),
         uncertified=uncertified,
+        substitutes=substitutes(base),
     )
     actor = acting(policy, setting or ())
     selected = select(asked)
@@ -133,6 +140,8 @@ def evaluate(
     if dry_run:
         _rehearse(folder, plan, rerun_invalid, console)
         return
+    if selected.images:
+        build_images(selected.images, plan.conditions.backend)
     keeping = Keeping(records, transport, console)
     report, ending = _run(folder, plan, actor, manner, executor, workers, rerun_invalid, keeping, console)
     _tell(folder, report, ending, as_json, console)

@@ -13,11 +13,8 @@ import pytest
 from metier.envs.core import Outcome, ToolSpec
 from metier.harness.record import Provenance, Recorder, Records, RecordSettings
 from metier.harness.record.export import Format, export
-from peers import files_of, python_with
+from peers import HARBOR, INSPECT, files_of, harbor, python_with
 from record_samples import PICTURE, plain, playing, rich
-
-HARBOR = "harbor==0.25.0"
-INSPECT = "inspect-ai==0.3.285"
 
 
 @pytest.fixture
@@ -44,7 +41,7 @@ def records(tmp_path: Path) -> Records:
 
 VALIDATE = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = filter(None, sys.argv[1:2])
 from harbor.utils.trajectory_validator import TrajectoryValidator
 for path in sys.argv[2:]:
     validator = TrajectoryValidator()
@@ -57,7 +54,9 @@ for path in sys.argv[2:]:
 def test_harbors_own_validator_takes_every_document(records: Records, tmp_path: Path) -> None:
     paths = export(records, Format.ATIF, tmp_path / "atif").paths
     assert len(paths) == 7
-    command = [sys.executable, "-c", VALIDATE, str(files_of(HARBOR)), *map(str, paths)]
+    own = harbor()  # else its files under this Python, which its validator runs with
+    python, files = (str(own), "") if own else (sys.executable, str(files_of(HARBOR)))
+    command = [python, "-c", VALIDATE, files, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == ""
     broken = json.loads(paths[0].read_text())

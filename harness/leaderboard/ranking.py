@@ -145,7 +145,8 @@ def ranked(rows: Iterable[BoardRow]) -> tuple[BoardRow, ...]:
         )
         for row in best
     ]
-    return (*made, *(row for row in every if row.not_ranked))
+    others = [row.model_copy(update={"rank": None, "rank_best": None}) for row in every if row.not_ranked]
+    return (*made, *others)
 
 
 def _cost(overall: Summary) -> Decimal | None:

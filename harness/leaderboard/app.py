@@ -251,6 +251,7 @@ def make_app(service: Service) -> Guard:
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
+        redirect_slashes=False,
     )
     _add_handlers(app)
 

@@ -150,7 +150,7 @@ def _check_plan(plan: Plan, board: Demanded) -> None:
                 f"server has {ours.digest[:12]} with {ours.image} {ours.image_digest[:12]}: evaluate with the same "
                 f"version of Metier",
             )
-    if scrubbed(plan.policy.model_dump(mode="json")).count:
+    if scrubbed(plan.policy.model_dump(mode="json")).removed:
         raise Refusal(
             Reason.SECRET_IN_PLAN,
             "a setting of the policy looks like a token, and settings are published: revoke it, name an environment "

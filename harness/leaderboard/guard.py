@@ -6,6 +6,7 @@ token.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import re
@@ -36,7 +37,10 @@ def address_of(scope: Scope) -> str:
     """Who asks; a network of 64 bits for IPv6, since one machine has all of it."""
     client = scope.get("client")
     host = str(client[0]) if client else ""
-    return ":".join(host.split(":")[:4]) if ":" in host else host
+    try:
+        return str(ipaddress.ip_network((host, 64), strict=False)) if ":" in host else host
+    except ValueError:
+        return host
 
 
 class Guard:

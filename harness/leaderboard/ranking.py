@@ -85,7 +85,7 @@ def row_of(checked: Checked, submitter: str, secrets_removed: int, rule: SampleR
         cost_usd=cost,
         cost_declared=priced is None and cost is not None,
         reruns=sum(row.round > 0 for row in results.rows.values()),
-        secrets_removed=secrets_removed + words.count,
+        secrets_removed=secrets_removed + words.removed,
         same_calls_as=(),
         refuted_before=0,
         verification=verification(rule.size(report.overall.valid), (), whole=False),

@@ -32,7 +32,7 @@ class Scrubbed(NamedTuple):
     """A JSON value without secrets, and how many there were."""
 
     value: Any
-    count: int
+    removed: int
 
 
 def scrubbed(value: Any) -> Scrubbed:
@@ -43,7 +43,7 @@ def scrubbed(value: Any) -> Scrubbed:
 
     Example:
         >>> scrubbed({"command": "curl -H 'Authorization: Bearer abcdefghijklmnopqrstuvwxyz'"})
-        Scrubbed(value={'command': "curl -H 'Authorization: (removed: looks like a secret)'"}, count=1)
+        Scrubbed(value={'command': "curl -H 'Authorization: (removed: looks like a secret)'"}, removed=1)
     """
     return _walk(value, 0)
 
@@ -58,9 +58,9 @@ def _walk(value: Any, depth: int) -> Scrubbed:
     if isinstance(value, dict):
         parts = [(_walk(str(name), depth + 1), _walk(one, depth + 1)) for name, one in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         return Scrubbed(
-            {name.value: one.value for name, one in parts}, sum(name.count + one.count for name, one in parts)
+            {name.value: one.value for name, one in parts}, sum(name.removed + one.removed for name, one in parts)
         )
     if isinstance(value, list):
         parts = [_walk(one, depth + 1) for one in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        return Scrubbed([one.value for one in parts], sum(one.count for one in parts))
+        return Scrubbed([one.value for one in parts], sum(one.removed for one in parts))
     return Scrubbed(value, 0)

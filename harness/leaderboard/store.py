@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import event, exc
 from sqlalchemy.engine import Connection, Engine
 
 from metier.envs.core import ConfigError
@@ -120,7 +121,7 @@ class Store:
         self._engine = _engine(url)
         try:
             self._create()
-        except sa.exc.SQLAlchemyError as error:
+        except exc.SQLAlchemyError as error:
             raise ConfigError(f"the database cannot be used: {_words(error)}; check --db") from error
 
     def close(self) -> None:
@@ -128,19 +129,20 @@ class Store:
         self._engine.dispose()
 
     def _create(self) -> None:
-        for last in (False, True):
-            try:
-                with self._engine.begin() as connection:
-                    _metadata.create_all(connection)
-                    if connection.scalar(sa.select(sa.func.count()).select_from(_meta)) == 0:
-                        connection.execute(_meta.insert().values(schema_version=SCHEMA_VERSION))
-                    found = connection.scalar(sa.select(_meta.c.schema_version))
-                break
-            except (sa.exc.IntegrityError, sa.exc.ProgrammingError):  # another server made it at the same moment
-                if last:
-                    raise
+        try:
+            found = self._version()
+        except (exc.IntegrityError, exc.ProgrammingError, exc.OperationalError):
+            found = self._version()  # another server made it at the same moment
         if found != SCHEMA_VERSION:
             raise ConfigError(f"the database has schema version {found} and this Metier has {SCHEMA_VERSION}")
+
+    def _version(self) -> int | None:
+        """Of the database, whose tables are made where they are not there."""
+        with self._engine.begin() as connection:
+            _metadata.create_all(connection)
+            if connection.scalar(sa.select(sa.func.count()).select_from(_meta)) == 0:
+                connection.execute(_meta.insert().values(schema_version=SCHEMA_VERSION))
+            return connection.scalar(sa.select(_meta.c.schema_version))
 
     @contextmanager
     def _change(self) -> Iterator[Connection]:
@@ -148,7 +150,7 @@ class Store:
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except sa.exc.SQLAlchemyError as error:
+        except exc.SQLAlchemyError as error:
             raise StoreError(f"the leaderboard's database failed: {_words(error)}") from error
 
     def add_token(self, submitter: str) -> NewToken:
@@ -334,11 +336,11 @@ def _engine(url: str) -> Engine:
         url = f"postgresql+psycopg://{url.partition('://')[2]}"
     try:
         made = sa.create_engine(url, pool_pre_ping=True)
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
+    except (exc.SQLAlchemyError, ImportError) as error:
         raise ConfigError(f"--db: {_words(error)}; give sqlite:///FILE or postgresql://…") from error
     if made.dialect.name == "sqlite":
-        sa.event.listen(made, "connect", _sqlite_connected)
-        sa.event.listen(made, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownLambdaType]
+        event.listen(made, "connect", _sqlite_connected)
+        event.listen(made, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownLambdaType]
     return made
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import postgres
-from metier.envs.core import ConfigError
+from metier.envs.core import ConfigError, Outcome
 from metier.harness.leaderboard import store as module
 from metier.harness.leaderboard.contract import Board, End, Replayed, State, Terms
 from metier.harness.leaderboard.faults import Reason, Refusal
@@ -77,7 +77,7 @@ def submission(store: Store, number: str, **fields: Any) -> Submission:
 
 
 def replayed(key: str, agreed: bool = True) -> Replayed:
-    end = End(outcome="completed", reward=1.0, passed=True)
+    end = End(outcome=Outcome.COMPLETED, reward=1.0, passed=True)
     return Replayed(
         key=key,
         env_id="a/B-v0",
@@ -259,7 +259,7 @@ def test_what_killed_processes_left_is_cleared_and_what_others_do_is_not(tmp_pat
 @given(before=st.sampled_from(["", " ", "KEY=", '"', "\n"]), after=st.sampled_from(["", " ", '"', "\n", "'"]))
 def test_secrets_are_removed_wherever_they_stand(secret: str, before: str, after: str) -> None:
     made = scrubbed({"a": [{"b": f"{before}{secret}{after}"}], secret: 1})
-    assert made.count == 2 and secret not in str(made.value) and HIDDEN in made.value["a"][0]["b"]
+    assert made.removed == 2 and secret not in str(made.value) and HIDDEN in made.value["a"][0]["b"]
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(alphabet="aé\n 01-_"), lambda one: st.lists(one, max_size=3)))

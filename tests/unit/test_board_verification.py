@@ -209,11 +209,14 @@ def test_the_sample_is_of_its_size_without_repeats_and_follows_from_the_draw(siz
 def test_the_sample_cannot_be_known_before_the_upload(hub: Hub, honest: Path, tmp_path: Path) -> None:
     draws: list[Submission] = []
     for number in range(3):
-        other = forged(
-            honest, tmp_path / str(number), lambda row, _, number=number: row["timings_s"].update(queue=number)
-        )
-        draws.append(hub.store.find(hub.send(members(other)).id))
-    assert len({one.draw for one in draws if one}) == 3
+
+        def slower(row: dict[str, Any], _: object, number: int = number) -> None:
+            row["timings_s"]["queue"] = number
+
+        found = hub.store.find(hub.send(members(forged(honest, tmp_path / str(number), slower))).id)
+        assert found is not None
+        draws.append(found)
+    assert len({one.draw for one in draws}) == 3
     rows = list(load(honest).rows.values())
     assert len({tuple(one.key for one in drawn(rows, found.draw, 4)) for found in draws}) > 1
     published = board(hub.store, hub.boards).written().decode()

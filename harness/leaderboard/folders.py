@@ -17,7 +17,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ class Folders:
         return shutil.disk_usage(self.root).free
 
     @contextmanager
-    def incoming(self) -> Iterator[Incoming]:
+    def incoming(self) -> Generator[Incoming, None, None]:
         """A folder for an upload. Raises OSError: the disk is full."""
         path = self.root / "incoming" / secrets.token_hex(16)
         made = Incoming(path=path, arrived=path / "arrived", public=path / "public")
@@ -88,7 +88,7 @@ class Folders:
             shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
-    def changing(self) -> Iterator[None]:
+    def changing(self) -> Generator[None, None, None]:
         """The right to make submissions visible, one process at a time."""
         with _held(self.root / _LOCK, wait=True):
             yield
@@ -110,7 +110,7 @@ class Folders:
         shutil.rmtree(self.held(submission), ignore_errors=True)
 
     @contextmanager
-    def claim(self, submission: str) -> Iterator[bool]:
+    def claim(self, submission: str) -> Generator[bool, None, None]:
         """Whether this process may replay it: no other one does, as long as this lasts."""
         path = self.root / "claims" / submission
         with _held(path) as got:
@@ -140,7 +140,7 @@ class Folders:
 
 
 @contextmanager
-def _held(path: Path, *, wait: bool = False) -> Iterator[bool]:
+def _held(path: Path, *, wait: bool = False) -> Generator[bool, None, None]:
     """Whether the lock was had; a file that was removed by its last holder is no lock any more."""
     fd = -1
     try:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from .store import Store
 from .verification import Bench, Verifier
 
 _log = logging.getLogger("metier.leaderboard")
-_HEAD_S = 15.0
+_HEAD_S = 10.0
 """For a request's headers, from its first byte; and for a connection's first request."""
 _LOOK_S = 2.0
 """Between looks for what another server has taken in."""
@@ -52,7 +52,7 @@ class _Patient(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._at_work():
             self._let()
         elif self._due is None:
             self._due = self.loop.call_later(_HEAD_S, self._give_up)
@@ -61,6 +61,11 @@ class _Patient(H11Protocol):
         self._let()
         super().connection_lost(exc)
 
+    def _at_work(self) -> bool:
+        """Whether a request was read whole, less its body, and has no answer yet."""
+        cycle: Any = self.cycle  # None before the first one, which its annotation does not say
+        return cycle is not None and not cycle.response_complete
+
     def _let(self) -> None:
         if self._due is not None:
             self._due.cancel()
@@ -68,7 +73,7 @@ class _Patient(H11Protocol):
 
     def _give_up(self) -> None:
         self._due = None
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._at_work():
             self.transport.close()
 
 
@@ -76,7 +81,7 @@ class _Server(uvicorn.Server):
     """Leaves the signals of the process to those who own it."""
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None, None, None]:
         yield
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ from .tokens import NewToken, id_of, new_token, same
 
 SCHEMA_VERSION = 1
 HOUR_S = 3600.0
+_LOOKS = "metier_looks"
 _APART_S = 300.0
 """Of the clocks of two servers, at most."""
 _metadata = sa.MetaData()
@@ -145,10 +146,19 @@ class Store:
             return connection.scalar(sa.select(_meta.c.schema_version))
 
     @contextmanager
-    def _change(self) -> Iterator[Connection]:
+    def _change(self) -> Generator[Connection, None, None]:
         """Raises StoreError."""
         try:
             with self._engine.begin() as connection:
+                yield connection
+        except exc.SQLAlchemyError as error:
+            raise StoreError(f"the leaderboard's database failed: {_words(error)}") from error
+
+    @contextmanager
+    def _look(self) -> Generator[Connection, None, None]:
+        """Reads one state of everything, and keeps nobody from writing. Raises StoreError."""
+        try:
+            with self._engine.connect().execution_options(**{_LOOKS: True}) as connection, connection.begin():
                 yield connection
         except exc.SQLAlchemyError as error:
             raise StoreError(f"the leaderboard's database failed: {_words(error)}") from error
@@ -164,7 +174,7 @@ class Store:
 
     def tokens(self) -> list[Token]:
         """All, the revoked ones too."""
-        with self._change() as connection:
+        with self._look() as connection:
             rows = connection.execute(sa.select(_tokens).order_by(_tokens.c.number)).mappings().all()
         return [
             Token(id=row["id"], submitter=row["submitter"], created_at=row["created_at"], revoked_at=row["revoked_at"])
@@ -189,7 +199,7 @@ class Store:
         token_id = id_of(token)
         if token_id is None:
             raise wrong
-        with self._change() as connection:
+        with self._look() as connection:
             row = connection.execute(sa.select(_tokens).where(_tokens.c.id == token_id)).mappings().one_or_none()
         if row is None or not same(row["digest"], token) or row["revoked_at"] is not None:
             raise wrong
@@ -225,7 +235,7 @@ class Store:
 
     def find(self, submission: str) -> Submission | None:
         """By its id."""
-        with self._change() as connection:
+        with self._look() as connection:
             row = connection.execute(sa.select(_submissions).where(_submissions.c.id == submission)).mappings().first()
         return None if row is None else _submission(row)
 
@@ -234,7 +244,7 @@ class Store:
         asked = sa.select(_submissions).order_by(_submissions.c.number)
         if state is not None:
             asked = asked.where(_submissions.c.state == state.value)
-        with self._change() as connection:
+        with self._look() as connection:
             return [_submission(row) for row in connection.execute(asked).mappings()]
 
     def add(self, made: Submission) -> None:
@@ -285,7 +295,7 @@ class Store:
     def replays(self, submission: str) -> list[Replayed]:
         """Those that ended, by key."""
         asked = sa.select(_replays.c.replayed).where(_replays.c.submission == submission).order_by(_replays.c.key)
-        with self._change() as connection:
+        with self._look() as connection:
             return [Replayed.model_validate_json(text) for text in connection.scalars(asked)]
 
     def settle(self, submission: str, state: State) -> None:
@@ -340,12 +350,18 @@ def _engine(url: str) -> Engine:
         raise ConfigError(f"--db: {_words(error)}; give sqlite:///FILE or postgresql://…") from error
     if made.dialect.name == "sqlite":
         event.listen(made, "connect", _sqlite_connected)
-        event.listen(made, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownLambdaType]
+        event.listen(made, "begin", _sqlite_begins)
     return made
 
 
+def _sqlite_begins(connection: Connection) -> None:
+    """Who writes takes the lock at once: one who has read first could not have it any more."""
+    looks = connection.get_execution_options().get(_LOOKS, False)
+    connection.exec_driver_sql("BEGIN" if looks else "BEGIN IMMEDIATE")
+
+
 def _sqlite_connected(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # SQLAlchemy's own BEGIN, which takes the lock at once
+    connection.isolation_level = None  # BEGIN is ours
     for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 

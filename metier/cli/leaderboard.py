@@ -204,10 +204,10 @@ def submit(
         cost_usd,
     )
     held = os.environ.get(ENV, "").strip()
-    if not held and not dry_run:
-        raise ConfigError(f"put the token that the leaderboard's maintainer gave you into the variable {ENV}")
     try:
         with Client(to, held) as client:
+            if not held and not dry_run:
+                raise ConfigError(f"put the token that the leaderboard's maintainer gave you into the variable {ENV}")
             packed = prepared(folder, about, client.info())
             _say(console, f"{folder}: {len(packed.episodes)} episodes, {packed.size:,} bytes")
             if dry_run:

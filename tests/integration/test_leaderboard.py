@@ -56,6 +56,9 @@ class Served(Server):
         super().__init__([*command, "--board", board, "--backend", backend, *map(str, more)], port, self.log)
         self.url = f"http://127.0.0.1:{port}"
 
+    slow: socket.socket
+    """A connection that has begun to ask."""
+
     def token(self, submitter: str = "Lab") -> str:
         self.place.mkdir(parents=True, exist_ok=True)
         with self.storing() as store:
@@ -76,7 +79,13 @@ class Served(Server):
         return httpx.post(f"{self.url}/api/v1/submissions", content=body, headers=headers, timeout=120)
 
     def settled(self, submission: str) -> BoardRow:
-        until(lambda: self.row(submission).state is not State.QUEUED, 120, self.log.read_text)
+        with self.storing() as store:
+
+            def ended() -> bool:
+                found = store.find(submission)
+                return found is not None and found.state is not State.QUEUED
+
+            until(ended, 120, self.log.read_text)
         return self.row(submission)
 
     def incoming(self) -> list[Path]:
@@ -106,7 +115,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     place = tmp_path_factory.mktemp("board") / "store"
     with running(Served(place)) as server:
         assert isinstance(server, Served)
-        yield server
+        with socket.create_connection(("127.0.0.1", server.port), timeout=120) as server.slow:
+            server.slow.sendall(b"GET / HTTP/1.1\r\nHost: board\r\nX-A: ")
+            yield server
 
 
 def forgery(row: dict[str, Any], episode: dict[str, Any]) -> None:
@@ -160,9 +171,7 @@ def test_two_gigabytes_are_refused_unread(served: Served) -> None:
 
 
 def test_heads_that_never_end_are_closed(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=120) as slow:
-        slow.sendall(b"GET / HTTP/1.1\r\nHost: board\r\nX-A: ")
-        assert slow.recv(1000) == b""
+    assert served.slow.recv(1000) == b""
     with socket.create_connection(("127.0.0.1", served.port), timeout=120) as large:
         with contextlib.suppress(OSError):
             large.sendall(b"GET / HTTP/1.1\r\n" + b"X: " + b"a" * (1 << 20))

@@ -14,7 +14,7 @@ from metier.envs.core import MetierError
 from ..evaluate import manifest
 from ..evaluate.files import packed, sync_folder
 from ..evaluate.folder import EPISODES, ROWS
-from ..evaluate.report import as_markdown, make_report
+from ..evaluate.report import as_markdown
 from ..evaluate.row import EpisodeFile, Row
 from ..result import EpisodeResult
 from .archive import no_room
@@ -121,9 +121,8 @@ class _Publishing:
         # where trials ran is nobody's business
         sessions = tuple(one.model_copy(update={"host": ""}) for one in checked.manifest.sessions)
         self._write(manifest.NAME, checked.manifest.model_copy(update={"sessions": sessions}).written())
-        report = make_report(checked.results)
-        self._write("report.json", report.written())
-        self._write("report.md", as_markdown(report).encode())
+        self._write("report.json", checked.report.written())
+        self._write("report.md", as_markdown(checked.report).encode())
         sync_folder(self._folder / EPISODES)
         sync_folder(self._folder)
         return self._num_secrets

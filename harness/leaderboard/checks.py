@@ -27,6 +27,7 @@ from ..evaluate.files import MIB, read, unpacked
 from ..evaluate.folder import EPISODES, ROWS, Results
 from ..evaluate.manifest import Manifest
 from ..evaluate.plan import Plan, canonical
+from ..evaluate.report import Report, make_report
 from ..evaluate.row import Row
 from ..evaluate.spent import Spent
 from ..policy import AssistantTurn
@@ -39,6 +40,7 @@ from .scrub import scrubbed
 
 MOST_SAMPLES = 64
 _MOST_UNPACKED = 64 * MIB
+_MOST_SETTINGS = 16 << 10
 _MOST_COUNT = 10**15
 _MOST_S = 1e8
 _MOST_USD = 10**9
@@ -58,6 +60,8 @@ class Checked:
     id: str
     calls_digest: str
     """The same where every trial has the same calls."""
+    report: Report
+    """Made here: the uploaded one is not read."""
 
 
 def check(folder: Path, boards: Boards, each: Callable[[Row, EpisodeResult, dict[str, Any]], None]) -> Checked:
@@ -109,6 +113,7 @@ def check(folder: Path, boards: Boards, each: Callable[[Row, EpisodeResult, dict
         rows=rows,
         id=_id(folder, about),
         calls_digest=hashlib.sha256(canonical(sorted(steps))).hexdigest(),
+        report=make_report(results),
     )
 
 
@@ -150,6 +155,8 @@ def _check_plan(plan: Plan, board: Demanded) -> None:
                 f"server has {ours.digest[:12]} with {ours.image} {ours.image_digest[:12]}: evaluate with the same "
                 f"version of Metier",
             )
+    if len(canonical(plan.model_dump(mode="json", exclude={"environments"}))) > _MOST_SETTINGS:
+        raise Refusal(Reason.NUMBERS, f"the policy's settings have more than {_MOST_SETTINGS >> 10} KiB of text")
     if scrubbed(plan.policy.model_dump(mode="json")).removed:
         raise Refusal(
             Reason.SECRET_IN_PLAN,

@@ -9,11 +9,11 @@ denominator.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 
 from ..evaluate.plan import canonical
-from ..evaluate.report import make_report
 from ..evaluate.summary import Summary
 from .boards import Boards, shown
 from .checks import Checked
@@ -23,6 +23,7 @@ from .scrub import scrubbed
 from .store import Store, Submission, now, refuted_before
 from .verification import verification
 
+_COMMIT = re.compile(r"[0-9a-f]{7,64}\+?")
 _WAITS = {
     State.QUEUED: "its replays are not done",
     State.REFUTED: "replays did not end as the submission says",
@@ -55,9 +56,10 @@ def row_of(checked: Checked, submitter: str, secrets_removed: int, rule: SampleR
     results = checked.results
     words = scrubbed(checked.about.model_dump(mode="json"))
     about = About.model_construct(**(words.value | {"cost_usd": checked.about.cost_usd}))
-    report = make_report(results)
+    report = checked.report
     priced = _cost(report.overall)
     cost = priced if priced is not None else about.cost_usd
+    commits = {one.commit for one in checked.manifest.sessions if _COMMIT.fullmatch(one.commit)}
     reasons: list[str] = []
     if report.overall.valid < report.overall.requested:
         invalid = ", ".join(f"{count} {name}" for name, count in report.overall.invalid.items())
@@ -78,7 +80,9 @@ def row_of(checked: Checked, submitter: str, secrets_removed: int, rule: SampleR
         commit=about.commit,
         command=about.command,
         policy=results.plan.policy,
-        harness_commits=tuple(sorted({one.commit for one in checked.manifest.sessions if one.commit}))[:20],
+        harness_commits=tuple(sorted(filter(_COMMIT.fullmatch, {one.commit for one in checked.manifest.sessions})))[
+            :20
+        ],
         backend=results.plan.conditions.backend,
         overall=report.overall,
         domains=report.domains,

@@ -175,6 +175,7 @@ def test_rows_that_are_left_out_are_missed(hub: Hub, honest: Path) -> None:
         (lambda plan: plan["environments"][0].update(digest="0" * 64), Reason.OTHER_ENVIRONMENT),
         (lambda plan: plan["environments"][0].update(image_digest="0" * 64), Reason.OTHER_ENVIRONMENT),
         (lambda plan: plan.update(samples=10**9), Reason.NUMBERS),
+        (lambda plan: plan["policy"]["settings"].update(prompt="x" * 20_000), Reason.NUMBERS),
         (lambda plan: plan["policy"]["settings"].update(header="Bearer " + "a" * 30), Reason.SECRET_IN_PLAN),
         (lambda plan: plan["policy"]["settings"].update(errs_on=4), Reason.FOREIGN_ROWS),
         (lambda plan: plan["conditions"].update(secret_fingerprint="0" * 12), Reason.FOREIGN_ROWS),

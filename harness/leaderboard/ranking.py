@@ -80,9 +80,7 @@ def row_of(checked: Checked, submitter: str, secrets_removed: int, rule: SampleR
         commit=about.commit,
         command=about.command,
         policy=results.plan.policy,
-        harness_commits=tuple(sorted(filter(_COMMIT.fullmatch, {one.commit for one in checked.manifest.sessions})))[
-            :20
-        ],
+        harness_commits=tuple(sorted(commits))[:20],
         backend=results.plan.conditions.backend,
         overall=report.overall,
         domains=report.domains,

@@ -16,6 +16,7 @@ from .evaluate import compare, evaluate, report, suites
 from .hub import info, ls, play
 from .images import images
 from .interrupts import watched
+from .leaderboard import leaderboard
 from .main_job import demo
 from .models import models
 from .new import new
@@ -46,6 +47,7 @@ app.add_typer(images, name="images")
 app.add_typer(bridge, name="bridge")
 app.add_typer(models, name="models")
 app.add_typer(records, name="records")
+app.add_typer(leaderboard, name="leaderboard")
 app.command()(export)
 app.command()(audit)
 

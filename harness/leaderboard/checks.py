@@ -44,7 +44,7 @@ _MOST_SETTINGS = 16 << 10
 _MOST_COUNT = 10**15
 _MOST_S = 1e8
 _MOST_USD = 10**9
-_SAME = ("env_id", "seed", "level", "sample", "outcome", "limit", "reward", "passed", "checks", "dropped")
+_SAME = ("env_id", "seed", "level", "sample", "outcome", "limit", "reward", "passed", "checks", "dropped", "replayable")
 """What a row and its episode both say."""
 
 
@@ -257,6 +257,12 @@ def _check_against(row: Row, episode: EpisodeResult, where: str) -> None:
         raise Refusal(Reason.EPISODE_DIFFERS, f"{where}: the turns do not cost what the row says")
     if not row.valid:
         return
+    if not episode.replayable:
+        raise Refusal(
+            Reason.NOT_REPLAYABLE,
+            f"{where}: its agent acted inside the sandbox by itself, and what cannot be replayed cannot be confirmed: "
+            f"evaluate an agent whose calls the harness runs, such as openai: or agent:",
+        )
     most = registry.get(row.env_id).limits.steps
     if len(episode.steps) > most:
         raise Refusal(Reason.CALLS_DIFFER, f"{where}: {len(episode.steps)} calls were run, and {most} are allowed")

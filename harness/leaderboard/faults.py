@@ -73,6 +73,8 @@ class Reason(StrEnum):
     """An episode that is not the one that its row names, or that no row names."""
     EPISODE_DIFFERS = auto()
     """An episode says something else than its row."""
+    NOT_REPLAYABLE = auto()
+    """The agent acted by itself inside the sandbox, so that no replay can confirm its episodes."""
     REWARD_DIFFERS = auto()
     """A reward is not what its checks amount to."""
     CALLS_DIFFER = auto()

@@ -91,10 +91,16 @@ class Site:
         """What lies there, or an error in words as JSON; raises nothing of ours."""
         try:
             return self._answer(address)
-        except NotThere as error:
-            return _error(404, error)
         except MetierError as error:
-            return _error(409, error)
+            body = to_json({"error": self._public(str(error))[:2000]})
+            return Answer(body=body, media=JSON, status=404 if isinstance(error, NotThere) else 409)
+
+    def _public(self, words: str) -> str:
+        """Without the names of this machine's folders, where others read it."""
+        if not self._live:
+            for run in self._library.runs():
+                words = words.replace(str(run.path), run.name)
+        return words
 
     def addresses(self) -> Iterator[str]:
         """Every one that there is, for an export: pages first, then each run's own, then the pairs of runs."""
@@ -170,9 +176,7 @@ class Site:
         about: dict[str, Any] = {"name": run.name, "version": run.version, "problem": run.problem}
         about["path"] = str(run.path) if self._live else ""
         if run.problem:
-            if not self._live:
-                about["problem"] = run.problem.replace(str(run.path), run.name)
-            return about
+            return about | {"problem": self._public(run.problem)}
         found = self._library.manifest(run)
         plan = found.plan
         return about | {
@@ -252,7 +256,3 @@ def _board(path: Path) -> Any:
 def _json(value: object) -> Answer:
     """Numbers without end become null, since JSON has none."""
     return Answer(body=to_json(value, inf_nan_mode="null"), media=JSON)
-
-
-def _error(status: int, error: MetierError) -> Answer:
-    return Answer(body=to_json({"error": str(error)[:2000]}), media=JSON, status=status)

@@ -20,7 +20,7 @@ import pytest
 from metier.harness.evaluate.folder import load, missing, writing
 from metier.harness.view import Library, Site, export, serving
 from page import Seen, chromium, opened
-from view_runs import HOSTILE, a_long_run, a_plan, a_run, an_episode, row_for
+from view_runs import HOSTILE, a_board, a_long_run, a_plan, a_run, an_episode, row_for
 from waiting import until
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ def test_an_episode_shows_all_that_happened(seen: Seen, url: str, place: Path) -
     page.get_by_text("Reasoning, 8").click()
     page.get_by_text("The report speaks of dates.").wait_for()
     assert page.locator(".ledger").first.inner_text().count(" s") >= 5
-    pictures = page.locator(".timeline .picture img")
+    assert page.locator(".film img").count() == 4
+    pictures = page.locator("article .picture img")
     assert pictures.count() == 4
     for picture in pictures.all():
         picture.scroll_into_view_if_needed()
@@ -162,6 +163,10 @@ def test_an_episode_shows_all_that_happened(seen: Seen, url: str, place: Path) -
     assert page.locator(".gallery img").count() == 2
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")
+    assert hash_of(seen).endswith("turn=3"), "the key was the dialog's"
+    for key in "ij":  # the second is pressed before anything could be drawn
+        page.keyboard.press(key)
+    page.get_by_role("dialog").get_by_text("picture 2 of the episode").wait_for()
     assert hash_of(seen).endswith("turn=3"), "the key was the dialog's"
 
 
@@ -321,6 +326,29 @@ def test_an_export_is_the_same_page(browser: Browser, place: Path, tmp_path: Pat
 class Silent(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         pass
+
+
+def test_a_leaderboard_leads_to_its_runs(browser: Browser, place: Path, tmp_path: Path) -> None:
+    file = tmp_path / "leaderboard.json"
+    file.write_text(json.dumps(a_board(place / "before", place / "after")))
+    site = Site(Library([place]), live=False, leaderboard=file, start="leaderboard")
+    with serving(site, 0) as url, opened(browser) as seen:
+        page = seen.page
+        page.goto(url)
+        board = page.get_by_role("region", name="terminal-v0, held-out")
+        board.get_by_text("replays did not end as the submission says").wait_for()
+        for key in ("j", "Enter"):
+            page.keyboard.press(key)
+        board.get_by_text(HOSTILE).wait_for()
+        assert "row=before" in hash_of(seen)
+        board.get_by_role("link", name="Its episodes").click()
+        page.get_by_text(re.compile("^24 episodes")).wait_for()
+        page.get_by_role("link", name="Leaderboard").click()
+        board.wait_for()
+        file.write_text('{"kind": "another"}')
+        page.reload()
+        page.get_by_role("alert").get_by_text("this is no leaderboard that this page knows").wait_for()
+        assert seen.wrong == [] and page.title() != "owned"
 
 
 def test_a_damaged_episode_says_so_on_its_page(browser: Browser, tmp_path: Path) -> None:

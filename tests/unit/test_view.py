@@ -292,6 +292,8 @@ def test_a_folder_that_cannot_be_read_is_named_and_harms_no_other(tmp_path: Path
     refused(site, "data/compare/bad/good.json")
     number = export(Site(Library([tmp_path]), live=False), tmp_path / "site")
     assert number == len(list(site.addresses()))
+    written = [one.read_text() for one in (tmp_path / "site" / "data").rglob("*.js")]
+    assert not [text for text in written if str(tmp_path) in text]
 
 
 def test_a_line_that_is_being_written_is_not_there_yet(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 // One list of keys for the whole page: what a view can do by key it registers while it is there, and `?` shows it.
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Key {
   keys: string[];
@@ -20,7 +20,8 @@ const layers: Layer[] = [];
 export function useKeys(keys: Key[], modal = false): void {
   const current = useRef(keys);
   current.current = keys;
-  useEffect(() => {
+  // at once: the next key may come before the browser has drawn
+  useLayoutEffect(() => {
     const layer = { keys: current, modal };
     layers.unshift(layer);
     return () => void layers.splice(layers.indexOf(layer), 1);

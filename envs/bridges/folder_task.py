@@ -62,8 +62,8 @@ mkdir -p logs/artifacts && rm -rf logs/verifier && ln -s /tmp/verifier logs/veri
 """
 
 
-_INSTALLED = "cd /workspace; rm -rf .local/bin; mkdir -p .local/bin && : > .local/bin/env"
-"""What tests source after they installed something: an empty one, and never what the agent may have put there."""
+_INSTALLED = 'mkdir -p "$HOME/.local/bin" && : > "$HOME/.local/bin/env"'
+"""What tests source after they installed something; a home is in /tmp, so nothing of the agent's is in it."""
 
 
 class Carried(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -165,13 +165,13 @@ class FolderTask(Family):
             await _bring(sandbox, self.folder() / "tests")
         first = "".join(f"{place}:" for place in carried.path_first)
         if first:
-            await sandbox.exec(_INSTALLED, timeout_s=PREPARE_S)
+            await sandbox.exec(_INSTALLED, timeout_s=PREPARE_S, user=user)
         ran = await sandbox.exec(
             f"export PATH={first}$PATH; {shlex.quote(carried.script)} 2>&1",
             timeout_s=carried.timeout_s,
             user=user,
             cwd=carried.test_workdir,
-            env={"PYTHONNOUSERSITE": "1", **carried.test_env},
+            env=dict(carried.test_env),
             output_kib=512,
         )
         shown = _tail(ran.stdout)

@@ -24,6 +24,8 @@ from metier.harness.leaderboard.store import Store
 from servers import Server, free_port, running
 from waiting import until
 
+pytest_plugins = ("board_fixtures",)
+
 pytestmark = pytest.mark.slow
 TOKEN = "METIER_LEADERBOARD_TOKEN"
 HEADERS = {"Content-Type": CONTENT_TYPE}
@@ -103,11 +105,6 @@ def submission(folder: Path, url: str, **more: str) -> list[object]:
     words = {**ABOUT, **more}
     options = [part for name, value in words.items() for part in (f"--{name.replace('_', '-')}", value)]
     return ["leaderboard", "submit", folder, "--to", url, *options]
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(tmp_path_factory.mktemp("runs") / "honest")
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,8 @@ async def test_an_upload_is_received_shown_and_published(served: Callable[..., S
     row = BoardRow.model_validate_json((await at.client.get(f"{UPLOAD}/{receipt.id}")).content)
     (group,) = Board.model_validate_json((await at.client.get("/leaderboard.json")).content).groups
     assert row == group.rows[0]
+    published = (await at.client.get(f"/submissions/{receipt.id}/submission.json")).content
+    assert BoardRow.model_validate_json(published) == row
     listed = await at.client.get(f"/submissions/{receipt.id}/results.jsonl")
     assert listed.content == (at.hub.folders.public(receipt.id) / "results.jsonl").read_bytes()
     assert (

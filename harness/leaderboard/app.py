@@ -4,7 +4,7 @@
     GET  api/v1/submissions/<id>           its row, as it is now
     GET  api/v1/server                     boards, limits, the hub secret's fingerprint
     GET  leaderboard.json                  the board
-    GET  submissions/<id>/<file>           the published results folder
+    GET  submissions/<id>/<file>           the published results folder, and the row as submission.json
     GET  healthz                           200 while the database answers
     GET  anything else                     the page, where it is installed
 
@@ -38,7 +38,7 @@ from ..grading import secret_fingerprint
 from .admission import Admission
 from .archive import CONTENT_TYPE, EPISODE_PATTERN, Intake, no_room, too_large
 from .boards import Boards
-from .contract import ID_PATTERN, Board, BoardRow, Limits, Problem, Receipt, ServerInfo
+from .contract import ID_PATTERN, Board, BoardRow, Limits, Problem, Receipt, ServerInfo, written
 from .faults import Reason, Refusal, StoreError
 from .folders import Folders, Incoming
 from .guard import Guard, address_of
@@ -280,6 +280,15 @@ def make_app(service: Service) -> Guard:
     async def leaderboard() -> Response:
         """All groups with their rows: the same bytes as a static export has."""
         return Response((await service.board()).written(), media_type="application/json")
+
+    @app.get("/submissions/{submission}/submission.json", summary="One row with its rank", response_model=BoardRow)
+    async def ranked_row(submission: _Id) -> Response:
+        """As the board has it: the same bytes as a static export has."""
+        for group in (await service.board()).groups:
+            for row in group.rows:
+                if row.id == submission:
+                    return Response(written(row), media_type="application/json")
+        raise Refusal(Reason.NOT_FOUND, f"there is no submission {submission}")
 
     @app.get("/submissions/{submission}/{name:path}", response_class=Response, summary="A published file")
     def file(submission: str, name: str) -> Response:

@@ -211,7 +211,12 @@ class Board(pydantic.BaseModel, frozen=True, extra="forbid"):
 
     def written(self) -> bytes:
         """The file's bytes: the same for the same rows."""
-        return (self.model_dump_json(indent=1) + "\n").encode()
+        return written(self)
+
+
+def written(value: pydantic.BaseModel) -> bytes:
+    """The bytes of a published file."""
+    return (value.model_dump_json(indent=1) + "\n").encode()
 
 
 class Limits(pydantic.BaseModel, frozen=True, extra="forbid"):

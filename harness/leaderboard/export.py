@@ -11,7 +11,7 @@ from pathlib import Path
 from metier.envs.core import ConfigError
 
 from .boards import Boards
-from .contract import Board
+from .contract import Board, written
 from .folders import Folders
 from .page import Page
 from .ranking import board
@@ -54,7 +54,7 @@ def export(
             for number, row in enumerate(rows, 1):
                 target = site / SUBMISSIONS / row.id
                 shutil.copytree(folders.public(row.id), target)
-                (target / "submission.json").write_text(row.model_dump_json(indent=1) + "\n")
+                (target / "submission.json").write_bytes(written(row))
                 told(number, len(rows))
             for path in (site, *site.rglob("*")):
                 path.chmod(0o755 if path.is_dir() else 0o644)

@@ -7,18 +7,19 @@ import os
 import sys
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from metier.envs.core import ConfigError
 
+from .replaying import say, show, verify_folder, verify_queue
+
 if TYPE_CHECKING:
     from metier.harness.leaderboard.boards import Boards
-    from metier.harness.leaderboard.contract import About, Board, BoardRow, End
+    from metier.harness.leaderboard.contract import About
     from metier.harness.leaderboard.folders import Folders
     from metier.harness.leaderboard.sample import SampleRule
     from metier.harness.leaderboard.store import Store
@@ -209,9 +210,9 @@ def submit(
             if not held and not dry_run:
                 raise ConfigError(f"put the token that the leaderboard's maintainer gave you into the variable {ENV}")
             packed = prepared(folder, about, client.info())
-            _say(console, f"{folder}: {len(packed.episodes)} episodes, {packed.size:,} bytes")
+            say(console, f"{folder}: {len(packed.episodes)} episodes, {packed.size:,} bytes")
             if dry_run:
-                _say(console, "nothing was sent; its episodes are checked by the server")
+                say(console, "nothing was sent; its episodes are checked by the server")
                 return
             with Progress(
                 TextColumn("sending"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=console
@@ -221,17 +222,17 @@ def submit(
     except Refusal as refusal:
         if as_json:
             print(json.dumps({"refused": refusal.reason.value, "message": refusal.message}))
-        _say(console, f"refused ({refusal.reason}): {refusal.message}")
+        say(console, f"refused ({refusal.reason}): {refusal.message}")
         raise typer.Exit(1) from None
     if as_json:
         print(receipt.model_dump_json())
         return
     print(f"{receipt.id}  {receipt.state}{'' if receipt.new else ', as it was here already'}")
     if receipt.secrets_removed:
-        _say(console, f"{receipt.secrets_removed} texts looked like secrets and are not published: revoke them")
+        say(console, f"{receipt.secrets_removed} texts looked like secrets and are not published: revoke them")
     for reason in receipt.not_ranked:
-        _say(console, f"not ranked: {reason}")
-    _say(console, f"{to.rstrip('/')}/api/v1/submissions/{receipt.id} says how its replays go")
+        say(console, f"not ranked: {reason}")
+    say(console, f"{to.rstrip('/')}/api/v1/submissions/{receipt.id} says how its replays go")
 
 
 @leaderboard.command()
@@ -260,7 +261,7 @@ def verify(
     """
     _needs()
     if what is not None and Path(what).is_dir():
-        _verify_folder(Path(what), _rule(sample, at_least), backend, concurrency, as_json)
+        verify_folder(Path(what), _rule(sample, at_least), backend, concurrency, as_json)
         return
     opened, folders = _store(db, store), _folders(store)
     if what is not None:
@@ -268,7 +269,7 @@ def verify(
             raise ConfigError(f"{what} is neither a submission nor a results folder")
         if again:
             opened.queue_again(what)
-    _verify_queue(opened, folders, what, backend, concurrency, as_json)
+    verify_queue(opened, folders, what, backend, concurrency, as_json)
 
 
 @leaderboard.command()
@@ -299,125 +300,8 @@ def export(
     if as_json:
         print(made.written().decode(), end="")
         return
-    _show(made)
-    _say(console, f"all of it is in {out}")
-
-
-def _verify_folder(folder: Path, rule: SampleRule, backend: str, concurrency: int, as_json: bool) -> None:
-    from metier.harness.backends import Backends
-    from metier.harness.evaluate.folder import load
-    from metier.harness.leaderboard import serving
-    from metier.harness.leaderboard.verification import replayed_of
-
-    from .interrupts import run
-
-    results = load(folder)
-    console = Console(stderr=True)
-
-    async def whole() -> Any:
-        backends = Backends()
-        try:
-            bench = await serving.bench(backends, serving.Replaying(backend=backend, concurrency=concurrency))
-            with Progress(TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), console=console) as progress:
-                task = progress.add_task("replaying", total=None)
-                return await replayed_of(
-                    results, rule, bench, lambda done, of: progress.update(task, completed=done, total=of)
-                )
-        finally:
-            await backends.close()
-
-    made = run(whole())
-    if as_json:
-        print(made.model_dump_json())
-    else:
-        print(f"{made.agreed} of {made.replayed} replays agree")
-    for one in made.disagreed:
-        _say(
-            console, f"{one.env_id} level {one.level} seed {one.seed}: recorded {one.recorded}, replayed {one.replayed}"
-        )
-    if made.agreed < made.replayed:
-        raise typer.Exit(1)
-
-
-def _verify_queue(
-    opened: Store,
-    folders: Folders,
-    only: str | None,
-    backend: str,
-    concurrency: int,
-    as_json: bool,
-) -> None:
-    from metier.harness.backends import Backends
-    from metier.harness.leaderboard import serving
-    from metier.harness.leaderboard.contract import State, Verification
-    from metier.harness.leaderboard.store import Submission
-    from metier.harness.leaderboard.verification import Verifier
-
-    from .interrupts import run
-
-    console = Console(stderr=True)
-
-    def tell(submission: Submission, so_far: Verification) -> None:
-        _say(
-            console,
-            f"{submission.id} {submission.row.name}: {so_far.replayed}/{so_far.to_replay} replayed, "
-            f"{so_far.replayed - so_far.agreed} disagree",
-        )
-
-    async def whole() -> dict[str, State]:
-        backends = Backends()
-        try:
-            bench = await serving.bench(backends, serving.Replaying(backend=backend, concurrency=concurrency))
-            return await Verifier(opened, folders, tell).drain(bench, only)
-        finally:
-            await backends.close()
-
-    ended = run(whole(), last_words=lambda: _say(console, "stopped; replays that ended are kept"))
-    if as_json:
-        print(json.dumps(ended))
-    else:
-        for submission, state in ended.items():
-            print(f"{submission}  {state}")
-        if not ended:
-            print("nothing is queued")
-    if any(state is not State.VERIFIED for state in ended.values()):
-        raise typer.Exit(1)
-
-
-def _end(one: End) -> str:
-    return f"{one.outcome} with reward {one.reward:g}" if one.reward is not None else str(one.outcome)
-
-
-def _show(made: Board) -> None:
-    console = Console()
-    for group in made.groups:
-        terms = group.terms
-        today = "" if group.current else ", of other environments than today's"
-        title = f"{terms.suite} ({terms.split}), {terms.requested} trials, hub secret {terms.secret_fingerprint}{today}"
-        table = Table("rank", "name", "model", "passed", "cost", "replays", title=title, title_justify="left")
-        for row in group.rows:
-            table.add_row(*_cells(row))
-        console.print(table, markup=False)
-
-
-def _cells(row: BoardRow) -> list[str]:
-    from rich.markup import escape
-
-    whole = row.overall
-    rate = "" if whole.pass_rate is None else f"{100 * whole.pass_rate:.1f}%"
-    interval = f"[{100 * whole.pass_rate_low:.1f}, {100 * whole.pass_rate_high:.1f}]"
-    cost = "" if row.cost_usd is None else f"${row.cost_usd}"
-    cells = [
-        "" if row.rank is None else str(row.rank),
-        row.name,
-        row.model,
-        f"{rate} {interval} of {whole.valid}",
-        cost,
-        f"{row.verification.agreed}/{row.verification.replayed} agree"
-        if not row.not_ranked
-        else "; ".join(row.not_ranked),
-    ]
-    return [escape(cell) for cell in cells]
+    show(made)
+    say(console, f"all of it is in {out}")
 
 
 def _about(words: dict[str, str], suite: str, split: str, cost_usd: str | None) -> About:
@@ -470,7 +354,3 @@ def _needs() -> None:
     for name in ("fastapi", "sqlalchemy", "uvicorn"):
         if importlib.util.find_spec(name) is None:
             raise ConfigError(f"the leaderboard needs {name}: install metier[leaderboard]")
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -18,11 +18,16 @@ import httpx
 import pytest
 
 from forgery import ABOUT, CLI, as_passed, forged, members, run, tar
+from metier.envs.core import ConfigError
 from metier.harness.leaderboard.archive import CONTENT_TYPE
-from metier.harness.leaderboard.contract import Board, BoardRow, State
+from metier.harness.leaderboard.client import Client, prepared
+from metier.harness.leaderboard.contract import About, Board, BoardRow, State
+from metier.harness.leaderboard.faults import Refusal
 from metier.harness.leaderboard.store import Store
 from servers import Server, free_port, running
 from waiting import until
+
+pytest_plugins = ("board_fixtures",)
 
 pytestmark = pytest.mark.slow
 TOKEN = "METIER_LEADERBOARD_TOKEN"
@@ -106,11 +111,6 @@ def submission(folder: Path, url: str, **more: str) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(tmp_path_factory.mktemp("runs") / "honest")
-
-
-@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     place = tmp_path_factory.mktemp("board") / "store"
     with running(Served(place)) as server:
@@ -145,16 +145,17 @@ def test_from_the_command_to_the_board_and_its_files(served: Served, honest: Pat
     assert token not in served.log.read_text() and token[13:] not in served.log.read_text()
 
 
-def test_what_the_command_refuses_before_and_after_it_sends(served: Served, honest: Path, tmp_path: Path) -> None:
+def test_what_is_refused_before_and_after_it_is_sent(served: Served, honest: Path) -> None:
     refused = metier(*submission(honest, served.url), code=2)
     assert TOKEN in refused.stderr
     wrong = metier(*submission(honest, served.url), code=1, token="mlb_00000000_" + "x" * 43)
     assert "refused (token_wrong)" in wrong.stderr and "xxxx" not in wrong.stderr + wrong.stdout
-    assert "use https" in metier(*submission(honest, "http://board.example.org"), code=2, token="").stderr
-    no_suite = metier(*submission(honest, served.url, suite="all-v0"), code=1, token=served.token())
-    assert "refused (unknown_board)" in no_suite.stderr and "echo-v0 (held-out)" in no_suite.stderr
-    assert "--commit" in metier(*submission(honest, served.url, commit="main"), code=2, token=served.token()).stderr
-    metier("leaderboard", "verify", tmp_path / "nothing", "--store", tmp_path / "store", code=2)
+    with pytest.raises(ConfigError, match="use https"):
+        Client("http://board.example.org", "")
+    with Client(served.url, served.token()) as client:
+        about = About.model_validate({**ABOUT, "suite": "all-v0"})
+        with pytest.raises(Refusal, match=r"the server ranks echo-v0 \(held-out\), not all-v0"):
+            prepared(honest, about, client.info())
 
 
 def test_two_gigabytes_are_refused_unread(served: Served) -> None:

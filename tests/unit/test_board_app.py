@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-import board_hub
 from board_hub import LIMITS, Hub
-from forgery import members, run, tar
+from forgery import members, tar
 from metier.harness.leaderboard.app import Manner, Service, make_app
 from metier.harness.leaderboard.archive import CONTENT_TYPE
 from metier.harness.leaderboard.boards import Boards
@@ -23,18 +22,14 @@ from metier.harness.leaderboard.contract import Board, BoardRow, Receipt, Server
 from metier.harness.leaderboard.guard import Guard
 from metier.harness.leaderboard.sample import SampleRule
 
+pytest_plugins = ("board_fixtures",)
+
 UPLOAD = "/api/v1/submissions"
 
 
 @pytest.fixture(scope="module")
-def boards() -> Boards:
-    board_hub.install()
-    return Boards(["echo-v0"])
-
-
-@pytest.fixture(scope="module")
-def body(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return tar(members(run(tmp_path_factory.mktemp("runs") / "honest")))
+def body(honest: Path) -> bytes:
+    return tar(members(honest))
 
 
 class Served:
@@ -82,6 +77,8 @@ async def test_an_upload_is_received_shown_and_published(served: Callable[..., S
     row = BoardRow.model_validate_json((await at.client.get(f"{UPLOAD}/{receipt.id}")).content)
     (group,) = Board.model_validate_json((await at.client.get("/leaderboard.json")).content).groups
     assert row == group.rows[0]
+    published = (await at.client.get(f"/submissions/{receipt.id}/submission.json")).content
+    assert BoardRow.model_validate_json(published) == row
     listed = await at.client.get(f"/submissions/{receipt.id}/results.jsonl")
     assert listed.content == (at.hub.folders.public(receipt.id) / "results.jsonl").read_bytes()
     assert (

@@ -12,31 +12,15 @@ from typing import Any
 
 import pytest
 
-import board_hub
 from board_hub import Hub
-from forgery import ABOUT, as_passed, forged, loose, members, run
+from forgery import ABOUT, as_passed, forged, loose, members
 from metier.harness.evaluate.folder import load
 from metier.harness.evaluate.report import make_report
-from metier.harness.leaderboard.boards import Boards
 from metier.harness.leaderboard.contract import State
 from metier.harness.leaderboard.faults import Reason
 from metier.harness.leaderboard.ranking import board
 
-
-@pytest.fixture(scope="module")
-def boards() -> Boards:
-    board_hub.install()
-    return Boards(["echo-v0"])
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(tmp_path_factory.mktemp("runs") / "honest")
-
-
-@pytest.fixture
-def hub(tmp_path: Path, boards: Boards) -> Hub:
-    return Hub(tmp_path, boards)
+pytest_plugins = ("board_fixtures",)
 
 
 def changed_rows(files: dict[str, bytes], change: Callable[[list[dict[str, Any]]], object]) -> dict[str, bytes]:

@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import board_hub
 from board_hub import Hub
-from forgery import as_passed, forged, members, run
+from forgery import as_passed, forged, members
 from metier.envs.core import Limit, Outcome, SandboxUnavailable
 from metier.harness.backends import Backends
 from metier.harness.evaluate.folder import load
 from metier.harness.leaderboard import admission, serving, verification
-from metier.harness.leaderboard.boards import Boards
 from metier.harness.leaderboard.contract import Board, BoardRow, State
 from metier.harness.leaderboard.ranking import board
 from metier.harness.leaderboard.sample import SampleRule, drawn
@@ -28,23 +26,9 @@ from metier.harness.leaderboard.verification import MOST_STARTS, Bench, Verifier
 from metier.harness.result import EpisodeResult
 from trials import environment, plan, row
 
+pytest_plugins = ("board_fixtures",)
+
 TRIALS = list(plan(environment(seeds="0:40")).trials())
-
-
-@pytest.fixture(scope="module")
-def boards() -> Boards:
-    board_hub.install()
-    return Boards(["echo-v0"])
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(tmp_path_factory.mktemp("runs") / "honest")
-
-
-@pytest.fixture
-def hub(tmp_path: Path, boards: Boards) -> Hub:
-    return Hub(tmp_path, boards)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from pathlib import Path
@@ -17,7 +17,7 @@ from metier.images import digest as image_digest
 from ..bridges import ImportSettings, add_tasks, is_bridged, looks_like_tasks
 from ..certify import Status, certificate_status, environment_digest
 from ..grading import secret_fingerprint
-from ..sandbox import backend_names
+from ..sandbox import backend_names, open_backend
 from .plan import Conditions, Plan, PlannedEnvironment, PlannedPolicy
 
 DEFAULT_SEEDS = "0:10"
@@ -116,6 +116,27 @@ async def backend_of(name: str) -> str:
     from ..sandbox.docker import answers
 
     return "docker" if await answers() else "bubblewrap"
+
+
+async def check_promises(backend: str, env_ids: Iterable[str]) -> None:
+    """Before anything runs: whether the backend promises, on this machine, what the environments require.
+
+    Raises:
+        ConfigError: it does not.
+        SandboxUnavailable: it cannot work at all.
+    """
+    required = {env_id: frozenset(registry.get(env_id).requires) for env_id in env_ids}
+    if not any(required.values()):
+        return
+    async with open_backend(backend) as opened:
+        missing = {env_id: sorted(needs - opened.capabilities) for env_id, needs in required.items()}
+    lacking = {env_id: names for env_id, names in missing.items() if names}
+    if lacking:
+        told = "; ".join(f"{env_id} requires {', '.join(names)}" for env_id, names in sorted(lacking.items()))
+        raise ConfigError(
+            f"the {backend} backend cannot promise on this machine what is required: {told}; "
+            f"metier doctor says why, and --backend takes another one"
+        )
 
 
 def _of_name(name: str, asked: Asked, notes: list[str]) -> Iterator[PlannedEnvironment]:

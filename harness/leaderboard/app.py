@@ -43,7 +43,7 @@ from .faults import Reason, Refusal, StoreError
 from .folders import Folders, Incoming
 from .guard import Guard, address_of
 from .limiter import Limiter
-from .page import Page
+from .page import BOARD, Page
 from .ranking import board, current_row
 from .sample import SampleRule
 from .store import Store, Token
@@ -301,15 +301,14 @@ def make_app(service: Service) -> Guard:
         service.store.tokens()
         return {"ok": True}
 
-    page = Page.find(service.folders)
-    if page is not None:
+    page = Page(service.folders)
 
-        @app.get("/{address:path}", include_in_schema=False)
-        async def shown(address: str) -> Response:
-            if address == page.BOARD:
-                return Response((await service.board()).written(), media_type="application/json")
-            answer = await asyncio.to_thread(page.answer, address)
-            return Response(answer.body, answer.status, media_type=answer.media)
+    @app.get("/{address:path}", include_in_schema=False)
+    async def shown(address: str) -> Response:
+        if address == BOARD:
+            return Response((await service.board()).written(), media_type="application/json")
+        answer = await asyncio.to_thread(page.answer, address)
+        return Response(answer.body, answer.status, media_type=answer.media)
 
     return Guard(app)
 

@@ -1,4 +1,4 @@
-"""The board as files: what a server gives at the same addresses, and the page where it is installed."""
+"""The board as files: what a server gives at the same addresses, and the page."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from metier.envs.core import ConfigError
 
+from . import page
 from .boards import Boards
 from .contract import Board, written
 from .folders import Folders
-from .page import Page
 from .ranking import board
 from .store import Store
 
@@ -46,9 +46,7 @@ def export(
             site = Path(temporary) / "site"
             listed = Path(temporary) / LEADERBOARD
             listed.write_bytes(made.written())
-            page = Page.find(folders)
-            if page is not None and rows:
-                page.write(site, listed)
+            page.write(folders, site, listed)
             (site / SUBMISSIONS).mkdir(parents=True)
             shutil.copy(listed, site / LEADERBOARD)
             for number, row in enumerate(rows, 1):

@@ -251,6 +251,7 @@ def _trials(
     console: Console,
 ) -> Ending:
     from metier.harness.evaluate.run import Evaluation
+    from metier.harness.evaluate.selection import check_promises
     from metier.harness.evaluate.tally import Tally
     from metier.scheduler import open_executor
 
@@ -264,6 +265,7 @@ def _trials(
         settings["workers"] = workers
 
     async def whole() -> Ending:
+        await check_promises(results.plan.conditions.backend, {trial.env_id for trial in trials})
         async with open_executor(executor, **settings) as opened:
             return await Evaluation(writer, results, trials, actor, manner, display).run(opened)
 

@@ -104,6 +104,20 @@ def test_calls_that_nobody_said_are_refused(hub: Hub, honest: Path, tmp_path: Pa
     assert hub.refuses(loose(made)).reason is Reason.CALLS_DIFFER
 
 
+def test_what_no_replay_can_confirm_is_refused(hub: Hub, honest: Path, tmp_path: Path) -> None:
+    def from_inside(row: dict[str, Any], episode: dict[str, Any]) -> None:
+        row["replayable"] = episode["replayable"] = False
+
+    made = forged(honest, tmp_path / "forged", from_inside)
+    assert hub.refuses(loose(made)).reason is Reason.NOT_REPLAYABLE
+
+    def hidden(row: dict[str, Any], episode: dict[str, Any]) -> None:
+        episode["replayable"] = False
+
+    made = forged(honest, tmp_path / "hidden", hidden)
+    assert hub.refuses(loose(made)).reason is Reason.EPISODE_DIFFERS
+
+
 def test_turns_must_cost_what_the_row_says(hub: Hub, honest: Path) -> None:
     def cheap(rows: list[dict[str, Any]]) -> None:
         rows[0]["spent"]["cost_usd"] = "0"

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import adder
 import metier
 from metier.envs import registry
-from metier.envs.core import ConfigError
+from metier.envs.core import Capability, ConfigError
 from metier.envs.suite import Seeds, Span, Suite
 from metier.harness.certify import FIRST_SEED, Status
 from metier.harness.evaluate import selection
 from metier.harness.evaluate.acting import acting
 from metier.harness.evaluate.plan import Plan, PlannedPolicy, differences
-from metier.harness.evaluate.selection import Asked, Split, backend_of, make_plan, members, select
+from metier.harness.evaluate.selection import Asked, Split, backend_of, check_promises, make_plan, members, select
 from metier.harness.testing import ECHO
 from trials import ECHO_ID, conditions, environment, plan
 
@@ -366,6 +366,14 @@ async def test_a_backend_has_its_own_name_in_a_plan() -> None:
     assert await backend_of("auto") in ("docker", "bubblewrap")
     with pytest.raises(ConfigError, match="did you mean docker"):
         await backend_of("dokcer")
+
+
+async def test_what_a_backend_cannot_promise_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    await check_promises("fake", [ECHO_ID])
+    wanting = registry.get(ECHO_ID).model_copy(update={"requires": (Capability.ALLOWLIST,)})
+    monkeypatch.setattr(registry, "get", lambda _: wanting)
+    with pytest.raises(ConfigError, match=f"fake backend cannot promise .*{ECHO_ID} requires allowlist"):
+        await check_promises("fake", [ECHO_ID])
 
 
 def test_a_plan_takes_no_sample_or_time_that_is_none() -> None:

@@ -152,7 +152,7 @@ def _messages(given: Sequence[Any], settings: OpenAISettings) -> tuple[list[Part
                 told["tool_calls"] = calls
             text = _AS_ASSISTANT + "\n".join(filter(None, [texts, *map(json.dumps, calls)]))
             heard.append(Heard(key=key_of(texts, calls), message=Message(role=Role.USER, text=text)))
-        elif role in _ROLES:
+        elif isinstance(role, str) and role in _ROLES:
             told = {"role": role, "content": content}
             call_id = message.get("tool_call_id")
             if role == "tool":

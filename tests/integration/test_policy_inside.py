@@ -24,6 +24,8 @@ from metier.harness.prepare import Preparer, Task
 from metier.harness.result import EpisodeResult
 from metier.harness.runner import run_episode
 from metier.harness.sandbox import open_backend
+from metier.harness.sandbox.docker.engine import Engine, socket_path
+from metier.harness.sandbox.owner import OWNER
 from metier.harness.testing import ECHO
 from metier.scheduler.worker import close_resources
 from process_table import alive, descendants
@@ -133,7 +135,7 @@ async def test_an_agent_that_crashes_is_graded_with_its_last_words(backend: Sand
 
 
 async def test_an_agent_that_hangs_ends_at_its_time_with_its_children(backend: SandboxBackend, folder: Path) -> None:
-    result = await play(backend, folder, "hang", time_s=2 * patience())
+    result = await play(backend, folder, "hang", time_s=1.5)
     assert (result.outcome, result.limit, result.reward) == (Outcome.AGENT_LIMIT, Limit.TIME, 0.0)
     assert "time_s" in end(result)
 
@@ -142,9 +144,9 @@ async def test_an_agents_own_time_does_not_hold_its_models(
     backend: SandboxBackend, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = registry.get("test/Echo-v0")
-    brief = entry.model_copy(update={"limits": entry.limits.model_copy(update={"agent_s": 3 * patience()})})
+    brief = entry.model_copy(update={"limits": entry.limits.model_copy(update={"agent_s": patience()})})
     monkeypatch.setattr("metier.harness.prepare.get", lambda _: brief)
-    slow = Answer(headers=whole("x").headers, pieces=whole("x").pieces, before_s=4 * patience())
+    slow = Answer(headers=whole("x").headers, pieces=whole("x").pieces, before_s=1.5 * patience())
     result = await play(backend, folder, "crash", script=[slow])
     assert (result.outcome, result.limit) == (Outcome.COMPLETED, None)
     result = await play(backend, folder, "hang")
@@ -257,6 +259,13 @@ def saying(words: str) -> list[int]:
     return found
 
 
+async def containers(owner: int) -> list[str]:
+    """Those that this process made."""
+    query = {"all": "1", "filters": json.dumps({"label": [OWNER]})}
+    listed = await Engine(socket_path()).checked("GET", "/containers/json", query=query)
+    return [each["Id"] for each in listed if each["Labels"][OWNER].startswith(f"{owner}:")]
+
+
 async def test_a_client_that_is_killed_leaves_nothing_of_its_agent(backend: SandboxBackend, folder: Path) -> None:
     async with Vendor([whole("go on")]) as vendor:
         mark = f"a-mark-of-{os.getpid()}-{backend.name}"
@@ -268,10 +277,14 @@ async def test_a_client_that_is_killed_leaves_nothing_of_its_agent(backend: Sand
                     assert client.poll() is None
                     await asyncio.sleep(0.05)
             started = descendants(client.pid)
+            assert backend.name != "docker" or await containers(client.pid)
         finally:
             client.send_signal(signal.SIGKILL)
             client.wait()
         until(lambda: not saying(mark) and not alive(started), 10)
+        async with asyncio.timeout(10 * patience()):
+            while backend.name == "docker" and await containers(client.pid):
+                await asyncio.sleep(0.05)
         async with asyncio.timeout(10 * patience()):
             while vendor.open_connections:
                 await asyncio.sleep(0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,7 @@ from waiting import patience, soon, until
 registry.add_registry(ECHO)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+GUIDE = Path(__file__).parents[2] / "docs" / "policies.md"
 KEY = "sk-a-key-that-nobody-may-see"
 SUM = "python3 -c 'print(sum(map(int, open(\"numbers.txt\"))))' > answer; cat answer"
 
@@ -126,6 +128,14 @@ async def test_an_agent_solves_an_episode_and_what_it_said_is_recorded(
     assert [(turn.usage.prompt_tokens, str(turn.usage.cost_usd)) for turn in turns(result)] == [(10, "0.000015")] * 2
     assert "exit code 0" in end(result)
     assert result.timings_s["tool"] > 0 and result.timings_s["policy"] > 0
+
+
+async def test_the_agent_of_the_guide_solves_it_too(backend: SandboxBackend, folder: Path) -> None:
+    examples = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    (program,) = [example for example in examples if "OPENAI_MODEL" in example]
+    (folder / "agent.py").write_text(program)
+    result = await play(backend, folder)
+    assert (result.passed, len(turns(result))) == (True, 2)
 
 
 async def test_an_agent_that_crashes_is_graded_with_its_last_words(backend: SandboxBackend, folder: Path) -> None:

@@ -429,6 +429,39 @@ async def test_an_endpoint_that_answers_nobody_is_a_failure_of_ours(answer: Answ
         assert at.endpoint.limit is None and at.endpoint.over.is_set()
 
 
+async def test_who_uses_up_a_vendors_rate_has_not_taken_it_down() -> None:
+    """While the endpoint is probed the agent's other requests wait, so that the probe finds it at rest."""
+    asked_at: list[str] = []
+
+    def script(asked: Asked) -> Answer:
+        asked_at.append(asked.body["messages"][-1]["content"])
+        in_a_row = len(asked_at) - max((n for n, text in enumerate(asked_at) if "yes" in text), default=-1)
+        return whole("fine") if "yes" in asked_at[-1] or in_a_row > 40 else error(429, "slow down")
+
+    async with scene(script, {"retries": 0}) as at:
+        answers = await asyncio.gather(*(at.complete([user(f"{number}")]) for number in range(5)))
+        assert {status for status, _ in answers} <= {200, 429}
+        assert at.endpoint.failure is None
+        assert 1 <= sum("yes" in text for text in asked_at) < 5
+
+
+async def test_time_that_an_endpoint_took_and_never_gave_an_answer_for_is_not_the_agents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("metier.harness.policy.inside.upstream.PROBE_S", 0.5)
+    hangs = Answer(raw=True, end="hangs")
+    for script, failed in (([hangs], True), ([hangs, whole("yes")], False)):
+        async with scene(script) as at:
+            asking = asyncio.create_task(at.complete())
+            while not at.vendor.asked:
+                await asyncio.sleep(0.01)
+            at.endpoint.reached(Limit.TIME, "time_s")
+            assert at.endpoint.busy
+            await at.endpoint.doubt()
+            await asyncio.gather(asking, return_exceptions=True)
+            assert (at.endpoint.failure is not None, at.endpoint.limit) == (failed, None if failed else Limit.TIME)
+
+
 async def test_a_failure_after_a_limit_is_no_way_out_of_being_graded() -> None:
     async with scene([Answer(raw=True, end="resets", before_s=0.1)], max_turns=1) as at:
         first = asyncio.create_task(at.complete())

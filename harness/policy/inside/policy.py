@@ -21,7 +21,7 @@ from .settings import InsideSettings
 
 NO_KEY = "metier-none-is-needed"
 """What the agent has for an API key: clients insist on one."""
-SETTLE_S = 60.0
+SETTLE_S = 300.0
 """How long a model may still answer an agent that has ended: what was asked is paid, and recorded."""
 OUTPUT_KIB = 16
 _TOLD_CHARACTERS = 2000
@@ -69,6 +69,8 @@ class InsidePolicy:
             await check(stay.sandbox, command[0])
             began = time.monotonic()
             ended = await self._run(stay, endpoint, bound, command, environ, began)
+            if endpoint.limit is Limit.TIME and endpoint.busy:
+                await endpoint.doubt()
             acted_s = max(0.0, time.monotonic() - began - endpoint.waited_s)
         if endpoint.failure is not None:
             raise endpoint.failure

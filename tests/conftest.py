@@ -21,6 +21,7 @@ for _module in (
     "sandbox_files",
     "sandbox_isolation",
     "sandbox_sessions",
+    "sandbox_tunnels",
     "spaces",
 ):
     pytest.register_assert_rewrite(f"metier.harness.testing.{_module}")

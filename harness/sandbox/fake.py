@@ -14,9 +14,10 @@ import itertools
 import stat
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from metier.envs.core import (
     Artefact,
@@ -34,9 +35,11 @@ from metier.envs.core import (
     User,
 )
 
+from .fake_tunnel import FakeTunnels
 from .requests import as_data, request_frame
 from .snapshots import SnapshotGone
 from .steward.trees import escapes
+from .tunnel import CarriedConnection, Handler, carried
 
 MIB = 1 << 20
 Reply = ExecResult | Callable[["FakeSandbox", str], ExecResult]
@@ -74,6 +77,7 @@ class FakeSandbox:
         self._spec = spec
         self._files = dict(files)
         self._lost: tuple[str, Limit | None] | None = None
+        self._tunnels = FakeTunnels()
 
     @property
     def id(self) -> str:
@@ -86,6 +90,7 @@ class FakeSandbox:
     def lose(self, why: str = "lost by the test", agent_caused: Limit | None = None) -> None:
         """From now on it is gone."""
         self._lost = (why, agent_caused)
+        self._tunnels.carried.lose()
 
     def _check(self, op: str = "", **fields: object) -> None:
         """Raises what a real one would before it sends `op` with these fields."""
@@ -202,6 +207,18 @@ class FakeSandbox:
         self._backend.snapshots[name] = dict(self._files)
         size = sum(len(file.data) for file in self._files.values())
         return Snapshot(digest=name, spec=self._spec, size_bytes=size)
+
+    def tunnel(self, port: int, handler: Handler) -> AbstractAsyncContextManager[int]:
+        """See `tunnel.tunnel`; `dial` is the other end."""
+        return carried(self._tunnels.carried, self._tunnelled, port, handler)
+
+    def dial(self, port: int) -> CarriedConnection:
+        """A connection as a program inside would make it. Raises ConnectionRefusedError."""
+        return self._tunnels.dial(port)
+
+    async def _tunnelled(self, op: str, fields: dict[str, Any]) -> dict[str, Any]:
+        self._check(op, **fields)
+        return self._tunnels.call(op, fields)
 
     def _below(self, path: str) -> list[str]:
         return sorted(name for name in self._files if name.startswith(path + "/"))

@@ -16,6 +16,7 @@ from metier.envs.core import (
     ConfigError,
     ExecResult,
     SandboxError,
+    SandboxLost,
     SandboxSpec,
     Session,
     Snapshot,
@@ -155,6 +156,8 @@ class StewardSandbox:
         return carried(self.client.carried, self._tunnelled, port, handler)
 
     async def _tunnelled(self, op: str, fields: dict[str, Any]) -> dict[str, Any]:
+        if self._closing is not None and op == "tunnel":  # it may be somebody else's by now
+            raise SandboxLost(f"{self.id}: the sandbox was closed; acquire another one")
         return (await self.client.call(op, fields, timeout_s=TUNNEL_S)).fields
 
     async def close(self, *, reuse: bool = True) -> None:

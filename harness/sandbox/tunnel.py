@@ -46,6 +46,7 @@ PIECE_BYTES = 16 * 1024
 LINGER_S = 5.0
 """How long the other end may take to read what was said last, after its handler has returned."""
 _GIVE_BACK = WINDOW // 4
+_LAST_PIECES = 64
 
 
 class Connection(Protocol):
@@ -173,14 +174,18 @@ class CarriedConnection:
             await self._writer.drain()
 
     async def end(self) -> None:
-        """Says that nothing more will be sent, and waits a while until the other end has done so too."""
+        """Says that nothing more will be sent, and waits a while until the other end has done so too.
+
+        Closed at once, what was said last could be lost; but nobody is listened to for long.
+        """
         if not self._gone and not self._told_end:
             self._told_end = True
             self._write(encode(SHUT, self._number))
         with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(LINGER_S):
-                while await self.receive():
-                    pass
+                for _ in range(_LAST_PIECES):
+                    if not await self.receive():
+                        return
 
     def drop(self) -> None:
         """Ends it at once."""

@@ -10,6 +10,8 @@ A suite is a list of claims about a subject; our own tests run the same ones ove
 | `EXEC`, `SESSIONS` | `Place(backend)` | commands and persistent sessions |
 | `LINKS`, `ISOLATION` | `Place(backend)` | rights, links and devices; limits, resets, losses |
 | `LEAVINGS` | `Place(backend)` | artefacts that the agent made hard to collect |
+| `TUNNELS` | `Place(backend)` | ports that lead to the host; also of a fake |
+| `TUNNELLED` | `Place(backend)` | the same, with programs at their ends that wish no good |
 | `POLICY` | `PolicyCase.of(name, settings)` | turns, deadlines, cancellation, and that nothing is kept between calls |
 
 `run_suite` needs no test framework. Nothing here is imported by anything that runs episodes.
@@ -26,6 +28,7 @@ from .sandbox_files import FILES, LINKS
 from .sandbox_isolation import ISOLATION
 from .sandbox_leavings import LEAVINGS
 from .sandbox_sessions import SESSIONS
+from .sandbox_tunnels import TUNNELLED, TUNNELS
 from .spaces import SPACE
 
 __all__ = [
@@ -40,6 +43,8 @@ __all__ = [
     "SESSIONS",
     "SPACE",
     "SPEC",
+    "TUNNELLED",
+    "TUNNELS",
     "Claim",
     "FakeBackend",
     "FakeSandbox",

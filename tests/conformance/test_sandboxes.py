@@ -5,11 +5,22 @@ from __future__ import annotations
 import pytest
 
 from metier.envs.core import SandboxBackend
-from metier.harness.testing import EXEC, FILES, ISOLATION, LEAVINGS, LINKS, SESSIONS, Claim, Place
+from metier.harness.testing import (
+    EXEC,
+    FILES,
+    ISOLATION,
+    LEAVINGS,
+    LINKS,
+    SESSIONS,
+    TUNNELLED,
+    TUNNELS,
+    Claim,
+    Place,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PROGRAMS = [claim for suite in (EXEC, LINKS, LEAVINGS, ISOLATION, SESSIONS) for claim in suite.claims]
+PROGRAMS = [claim for suite in (EXEC, LINKS, LEAVINGS, ISOLATION, SESSIONS, TUNNELLED) for claim in suite.claims]
 
 
 async def hold(claim: Claim[Place], backend: SandboxBackend) -> None:
@@ -19,7 +30,7 @@ async def hold(claim: Claim[Place], backend: SandboxBackend) -> None:
     await claim.holds(place)
 
 
-@pytest.mark.parametrize("claim", FILES.claims, ids=str)
+@pytest.mark.parametrize("claim", [*FILES.claims, *TUNNELS.claims], ids=str)
 async def test_files(any_backend: SandboxBackend, claim: Claim[Place]) -> None:
     await hold(claim, any_backend)
 

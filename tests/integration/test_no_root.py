@@ -56,13 +56,15 @@ exec setpriv --reuid NOBODY --regid NOBODY --clear-groups --inh-caps=-all \\
 CLAIMS = """
 import asyncio, json, os
 from metier.harness.sandbox import open_backend
-from metier.harness.testing import EXEC, FILES, ISOLATION, LEAVINGS, LINKS, SESSIONS, Place, run_suite
+from metier.harness.testing import EXEC, FILES, ISOLATION, LEAVINGS, LINKS, SESSIONS, TUNNELLED, Place, run_suite
 
 async def main():
     assert os.geteuid() != 0 and "docker" not in os.environ
     async with open_backend("auto") as backend:
         place = Place(backend)
         suites = await asyncio.gather(*(run_suite(suite, place) for suite in (EXEC, FILES, SESSIONS, LINKS, LEAVINGS)))
+        for only in ("comes_back", "crowd", "given_up"):
+            suites.append(await run_suite(TUNNELLED, place, only=only))
         for only in ("fork_bomb", "full_disk", "network", "read_only", "must_not_do"):
             suites.append(await run_suite(ISOLATION, place, only=only))
         held = [[one.claim, one.held, one.skipped, one.evidence] for suite in suites for one in suite]

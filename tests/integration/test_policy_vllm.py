@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from metier.envs.core import Deadline, Limit, Outcome, PolicyError
 from metier.harness.policy import AssistantTurn, Message, Role, Stop, open_policy
 from metier.harness.prepare import Preparer, Task
 from metier.harness.runner import run_episode
+from metier.harness.sandbox import open_backend
 from metier.harness.testing import ECHO, FakeBackend
 from metier.harness.testing.policies import CONVERSATIONS, PIXEL
 from metier.harness.tools import tool_specs
@@ -179,3 +181,22 @@ async def test_an_episode_of_a_random_model_is_graded(server: str) -> None:
     assert result.outcome in (Outcome.AGENT_LIMIT, Outcome.COMPLETED)
     assert result.reward == 0.0
     assert result.limit in (Limit.STEPS, Limit.TOKENS, None)
+
+
+async def test_an_agent_inside_the_sandbox_reaches_the_model_and_is_graded(server: str, tmp_path: Path) -> None:
+    """What a random model says is rubbish to a real agent too; that it was said, and what it cost, is recorded."""
+    shutil.copy(Path(__file__).parents[1] / "fixtures" / "inside_agent.py", tmp_path / "agent.py")
+    settings = {
+        "command": ["python3", "{folder}/agent.py", "solve", "stream"],
+        "folder": str(tmp_path),
+        "without": ["wait", "lose"],
+        "upstream": {"max_tokens": 16, "temperature": 1},
+    }
+    async with open_backend("bubblewrap") as backend:
+        policy = open_policy(f"inside:{server}#tiny", settings)
+        result = await run_episode(
+            Task(env_id="test/Echo-v0", seed=3), policy, backend, Preparer(backend), deadline=soon(600)
+        )
+    assert (result.outcome, result.reward, result.replayable) == (Outcome.COMPLETED, 0.0, False)
+    turns = [part for part in result.conversation if isinstance(part, AssistantTurn)]
+    assert turns and all(turn.usage.prompt_tokens > 20 and turn.usage.output_tokens > 0 for turn in turns)

@@ -21,7 +21,7 @@ from metier.harness.evaluate.faults import ResultsError, ResultsInUse, ResultsNo
 from metier.harness.evaluate.folder import ROWS, Results, load, missing, results_for, writing
 from metier.harness.evaluate.manifest import Session
 from metier.harness.evaluate.plan import PlannedPolicy
-from metier.harness.evaluate.report import make_report
+from metier.harness.evaluate.report import as_markdown, make_report
 from trials import environment, episode, folder, plan, row
 
 PLAN = plan()
@@ -279,6 +279,26 @@ def test_a_folder_of_the_first_version_is_read() -> None:
     first = next(iter(results.rows.values()))
     assert results.episode(first).passed
     assert make_report(results).written() == (FIXTURES / "results_v1" / "report.json").read_bytes()
+
+
+def test_rows_that_cannot_be_replayed_are_marked_and_told(made: Path, tmp_path: Path) -> None:
+    """Those of other policies are written as they were before there were such rows."""
+    assert b"replayable" not in b"".join(contents(made).values())
+    before = make_report(load(made))
+    assert b"not_replayable" not in before.written() and "replayable" not in as_markdown(before)
+    with writing(tmp_path / "inside") as writer:
+        writer.begin(PLAN)
+        first, *others = PLAN.trials()
+        writer.keep(row(first, replayable=False), episode(first).model_copy(update={"replayable": False}))
+        for trial in others:
+            writer.keep(row(trial), None)
+    results = load(tmp_path / "inside")
+    assert [one.replayable for one in results.rows.values()] == [False, True, True]
+    assert results.episode(results.rows[first.key]).replayable is False
+    report = make_report(results)
+    assert report.overall.not_replayable == 1
+    assert type(report).model_validate_json(report.written()) == report
+    assert "Not replayable: 1 of 3 valid ones, whose agents acted inside the sandbox" in as_markdown(report)
 
 
 def change(name: str, edit: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:

@@ -98,6 +98,16 @@ async def test_an_episode_is_found_in_whatever_keeps_it(tmp_path: Path, text: st
     assert turn.calls == (ToolCall(**READ),)
 
 
+@pytest.mark.parametrize("inside", ["", "result", "episode"])
+def test_an_episode_whose_calls_nobody_saw_is_refused_in_words(tmp_path: Path, inside: str) -> None:
+    path = tmp_path / "results.jsonl"
+    unseen = json.loads(row(replayable=False, steps=[]))
+    path.write_text(json.dumps({inside: unseen} if inside else unseen) + "\n" + row(sample=1, replayable=True))
+    with pytest.raises(ConfigError, match="seed 3 level 0 sample 0 cannot be replayed: its agent acted inside"):
+        open_policy(f"replay:{path}", {"env_id": ID, "seed": 3})
+    open_policy(f"replay:{path}", {"env_id": ID, "seed": 3, "sample": 1})
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "address"),
     "both": ({"address": "x", "steps": []}, "not both"),

@@ -33,6 +33,15 @@ def test_an_episode_comes_back_from_its_events() -> None:
         assert [unpack(line, kept.load) for line in lines] == kept.events
 
 
+def test_that_an_episode_cannot_be_replayed_is_recorded_and_only_that() -> None:
+    assert b"replayable" not in b"".join(pack(event).data for event in events_of(plain()).events)
+    result = plain().model_copy(update={"replayable": False})
+    kept = events_of(result)
+    lines = [pack(event).data for event in kept.events]
+    assert result_of([unpack(line, kept.load) for line in lines], kept.load) == result
+    assert EpisodeResult.model_validate_json(result.model_dump_json()) == result
+
+
 def test_the_stream_has_no_gap_and_begins_and_ends_as_told() -> None:
     kept = events_of(rich())
     assert [event.seq for event in kept.events] == list(range(len(kept.events)))

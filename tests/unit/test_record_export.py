@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from metier.envs.core import ConfigError, Outcome, ToolSpec
-from metier.harness.policy.contract import AssistantTurn, TokenTrace, Usage
+from metier.envs.core import ConfigError, Outcome, ToolCall, ToolSpec
+from metier.harness.policy.contract import AssistantTurn, Message, Role, TokenTrace, Usage
 from metier.harness.record import Provenance, Records
 from metier.harness.record.export import Exported, ExportSettings, Format, export
 from metier.harness.record.export.tuning import Level
@@ -76,6 +76,31 @@ def test_a_conversation_with_ids_has_structured_calls(tmp_path: Path) -> None:
     assert line["tools"][0]["function"]["name"] == "shell"
     assert (line["metadata"]["reward"], line["metadata"]["passed"], line["metadata"]["seed"]) == (0.5, True, 3)
     assert exported.left_out.counts == {}
+
+
+def test_observations_that_an_agent_told_itself_answer_their_calls(tmp_path: Path) -> None:
+    """As those of the policy `inside` do, whose episodes have no steps."""
+    call = ToolCall(tool="shell", arguments={"command": "ls"}, id="c1")
+    result = plain().model_copy(
+        update={
+            "conversation": (
+                Message(role=Role.USER, text="do it"),
+                AssistantTurn(text="", calls=(call,)),
+                Message(role=Role.TOOL, text="a b", call_id="c1"),
+                AssistantTurn(text="done"),
+                Message(role=Role.USER, text="[the agent ended with exit code 0]"),
+            ),
+            "steps": (),
+            "replayable": False,
+            "passed": True,
+        }
+    )
+    (line,), _ = lines(store(tmp_path, result), Format.SFT, tmp_path / "sft.jsonl")
+    told = [
+        (one["role"], one.get("tool_call_id", [call["id"] for call in one.get("tool_calls", [])]))
+        for one in line["messages"]
+    ]
+    assert told == [("user", []), ("assistant", ["c1"]), ("tool", "c1"), ("assistant", []), ("user", [])]
 
 
 def test_pictures_are_files_beside_the_lines(tmp_path: Path) -> None:

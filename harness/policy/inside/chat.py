@@ -130,7 +130,7 @@ def _limit(said: Mapping[str, Any], settings: OpenAISettings) -> int | None:
 def _notes(said: Mapping[str, Any], settings: OpenAISettings) -> Iterator[str]:
     """What is not as it was asked."""
     model = said.get("model")
-    if model != settings.model:
+    if model is not None and model != settings.model:
         yield f"the name {str(model)[:80]!r} for the model"
     if left := sorted(name[:40] for name in set(said) - PASSED - _READ - _OTHERS)[:20]:
         yield f"left out of the request: {', '.join(left)}"
@@ -152,7 +152,7 @@ def _messages(given: Sequence[Any], settings: OpenAISettings) -> tuple[list[Part
                 told["tool_calls"] = calls
             text = _AS_ASSISTANT + "\n".join(filter(None, [texts, *map(json.dumps, calls)]))
             heard.append(Heard(key=key_of(texts, calls), message=Message(role=Role.USER, text=text)))
-        elif role in _ROLES:
+        elif isinstance(role, str) and role in _ROLES:
             told = {"role": role, "content": content}
             call_id = message.get("tool_call_id")
             if role == "tool":

@@ -60,6 +60,16 @@ class Endpoint:
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
         self._exchanges: set[asyncio.Task[Answer]] = set()
         self._waiting_since = self._waited_s = 0.0
+        self._probing = asyncio.Lock()
+        self._calm = asyncio.Event()
+        """Not while the endpoint is probed: an agent that used up a vendor's rate is no reason to call it down."""
+        self._calm.set()
+        self._answered_at = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether the model has not answered everything."""
+        return bool(self._exchanges)
 
     @property
     def waited_s(self) -> float:
@@ -87,6 +97,14 @@ class Endpoint:
         for exchange in self._exchanges:
             exchange.cancel()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
+
+    async def doubt(self) -> None:
+        """After time ran out while the model had not answered: whose time was it?"""
+        await self.close()
+        try:
+            await self._upstream.probe()
+        except PolicyError as error:
+            self.limit, self.failure = None, PolicyError(f"no answer until {self.why}; and then: {error}")
 
     async def _wrong(self) -> None:
         self._num_refused += 1
@@ -144,12 +162,14 @@ class Endpoint:
         """Raises Refused."""
         try:
             async with self._slots:
+                await self._calm.wait()
                 done = await self._upstream.ask(chat.body, number - 1, self._deadline)
         except Fault as fault:
             return await self._failed(chat, fault)
         except asyncio.CancelledError:
             self._record(chat, AssistantTurn(text="", stop=Stop.ABORT, notes=("cut by the end of the episode",)))
             raise
+        self._answered_at = time.monotonic()
         turn = dataclasses.replace(done.turn, notes=(*done.turn.notes, *chat.notes))
         answer = answered(chat, done.completion, number=number, created=time.time(), model=self._model)
         message = done.completion["choices"][0]["message"]
@@ -171,9 +191,8 @@ class Endpoint:
             self._record(chat, AssistantTurn(text="", notes=(f"refused by the endpoint's content filter: {words}",)))
             raise Refused(400, words, "content_filter")
         status = fault.status if fault.status is not None and 400 <= fault.status < 600 else _SERVER_ERROR
-        usage = Usage()
         try:
-            usage = (await self._upstream.probe()).usage
+            usage = await self._probed()
         except PolicyError as error:
             self._record(chat, AssistantTurn(text="", stop=Stop.ABORT, notes=(f"no answer: {words}",)))
             if not self.over.is_set():
@@ -183,6 +202,20 @@ class Endpoint:
         note = f"the endpoint failed at this request, and answered another: {words}"
         self._record(chat, AssistantTurn(text="", notes=(note,), usage=usage))
         raise Refused(status, words, "upstream_error")
+
+    async def _probed(self) -> Usage:
+        """What it cost to learn that the endpoint answers. Raises PolicyError."""
+        failed_at = time.monotonic()
+        async with self._probing:
+            if self._answered_at > failed_at:
+                return Usage()
+            self._calm.clear()
+            try:
+                usage = (await self._upstream.probe()).usage
+            finally:
+                self._calm.set()
+            self._answered_at = time.monotonic()
+            return usage
 
 
 def _server(status: int) -> int:

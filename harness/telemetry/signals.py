@@ -156,8 +156,8 @@ def listening(tracer: Tracer | None = None, meter: Meter | None = None) -> Itera
         _listening.tracer, _listening.meter = before
 
 
-def listen(tracer: Tracer) -> None:
-    """For the rest of this process, such as a worker's, which nobody leaves in order."""
+def listen(tracer: Tracer | None) -> None:
+    """From now on, or nobody any more: for a worker, whose beginning and end are no block."""
     _listening.tracer = tracer
 
 

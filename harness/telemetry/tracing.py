@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +26,6 @@ ASKED = "METIER_TRACES"
 _STANDARD = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _EXPORT_S = 5.0
 _MESSAGE_CHARACTERS = 200
-_looked = False
 
 
 def _sdk(name: str) -> Any:
@@ -206,15 +205,20 @@ def exporting(target: str | None) -> Iterator[str | None]:
         tracing.close()
 
 
-def from_environment() -> Tracing | None:
-    """Listen in this process if its environment asks for it; whom to close, where that is new. A worker's beginning."""
-    global _looked
-    if _looked or signals.traced():
-        return None
-    _looked = True
-    where = asked()
+def from_environment() -> Callable[[], None] | None:
+    """Listen in this process if its environment asks for it and nobody does; gives how to end that. For workers.
+
+    Raises:
+        ConfigError: as `exporter_for`.
+    """
+    where = None if signals.traced() else asked()
     if where is None:
         return None
     tracing = Tracing(exporter_for(where))
     signals.listen(tracing)
-    return tracing
+
+    def close() -> None:
+        signals.listen(None)
+        tracing.close()
+
+    return close

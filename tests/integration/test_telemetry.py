@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from metier.envs.core import Outcome, ToolCall
+from metier.envs.core import Outcome, SandboxError, SandboxSpec, ToolCall
 from metier.harness.evaluate.folder import load
 from metier.harness.prepare import Preparer, Task
 from metier.harness.runner import run_episode
@@ -98,6 +98,25 @@ async def test_an_episode_on_docker_is_seen_whole() -> None:
         standing[metric.name] for metric in (names.LEASED, names.WARM, names.REMOVING)
     )
     assert not re.search(r"metier-[0-9a-f]{12}", text), "no sandbox has a series of its own"
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(not asyncio.run(answers()), reason="no Docker engine answers")
+async def test_a_sandbox_that_resists_its_removal_is_told_as_leaked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resist(engine: Any, name: str) -> None:
+        raise SandboxError("the engine is on strike")
+
+    kept = metrics.Metrics()
+    spec = SandboxSpec(image="terminal-python", memory_mb=256, pids=64, writable_mb={"/workspace": 64, "/tmp": 32})
+    with signals.listening(meter=kept):
+        async with DockerBackend() as backend:
+            sandbox = await backend.acquire(spec, deadline=soon())
+            with monkeypatch.context() as broken:
+                broken.setattr("metier.harness.sandbox.docker.backend.remove", resist)
+                await sandbox.close(reuse=False)
+            found = {one.metric.name: one.value for one in backend.readings()}
+    assert found == {names.RUNNING.name: 1, names.LEASED.name: 0, names.WARM.name: 0, names.REMOVING.name: 0}
+    assert kept.registry.get_sample_value("metier_sandbox_leaks_total", {"backend": "docker"}) == 1
 
 
 def test_a_command_is_scraped_while_it_runs_and_leaves_its_spans(tmp_path: Path) -> None:

@@ -296,8 +296,8 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
 
     name = str(payload.get("backend", "auto"))
     if not _backends.is_open(name):
+        _listen()  # to the closing of the backend too
         on_close(f"sandbox backend {name}", _backends.close)
-        _listen()
     backend, preparer = await _backends.get(name, payload.get("backend_options"))
     task = Task(
         env_id=payload["env_id"],

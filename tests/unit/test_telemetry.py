@@ -35,14 +35,16 @@ from metier.harness.evaluate.budget import Budget
 from metier.harness.evaluate.folder import missing, writing
 from metier.harness.evaluate.run import Evaluation, Manner
 from metier.harness.evaluate.selection import Asked, make_plan, select
-from metier.harness.record import Recorder, Records, RecordSettings
+from metier.harness.record import Playing, Recorder, Records, RecordSettings
 from metier.harness.record.query import query
+from metier.harness.record.recording import EpisodeRecording
 from metier.harness.record.store import open_store
 from metier.harness.telemetry import metrics, names, signals, tracing
 from metier.harness.telemetry.identity import in_trace, trace_id
 from metier.harness.telemetry.logs import HIDDEN, JsonFormatter, clean
 from metier.harness.testing import ECHO
 from metier.scheduler import open_executor
+from record_samples import Kept
 
 metier.register_environments(ECHO)
 adder.install()
@@ -167,6 +169,14 @@ async def test_spans_and_records_of_a_trial_have_one_trace(tmp_path: Path) -> No
     sql = "SELECT seed, trace_id FROM episodes"
     answer = query(Records(open_store(str(tmp_path / "records"))), sql, [run])
     assert dict(answer.rows) == traced and len(set(traced.values())) == 3
+
+
+async def test_a_recording_begun_within_a_trace_is_of_it() -> None:
+    with in_trace() as trace, spans() as exporter:
+        recording = EpisodeRecording(Kept(), Playing(run_id="r", env_id=ID, seed=3))
+        await Stage().play(Turns(turn(SUBMIT)))
+    assert recording.trace_id == trace
+    assert {f"{one.context.trace_id:032x}" for one in exporter.get_finished_spans() if one.context} == {trace}
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from metier.envs.core import (
@@ -35,6 +36,7 @@ from .blame import blamed
 from .grading import NO_ROOM, floor, grade
 from .policy.contract import Departure
 from .prepare import Prepared, Preparer, Task
+from .telemetry import names, signals
 from .tools import Toolbox
 
 
@@ -81,6 +83,13 @@ class Episode:
             ConfigError: unknown id, level or option, or a capability this backend lacks.
             GenerationError, SandboxError: no episode could be had.
         """
+        with signals.span(names.PREPARE, {names.ENV: task.env_id}):
+            return await cls._started(task, backend, preparer, deadline)
+
+    @classmethod
+    async def _started(
+        cls, task: Task, backend: SandboxBackend, preparer: Preparer, deadline: Deadline | None
+    ) -> Episode:
         began = time.monotonic()
         bound = deadline or Deadline.after(24 * 3600, limit="episode_s", set_by="default")
         prepared = await preparer.prepare(task, deadline=bound)
@@ -139,15 +148,31 @@ class Episode:
 
     async def _step(self, call: ToolCall) -> Step:
         if call.tool == "submit" and self._toolbox.problem(call) is None:
-            return await self._submit(call.arguments.get("answer"))
+            return await self._submit(call.arguments.get("answer"), call.id)
         began = time.monotonic()
-        result = await self._toolbox.call(call, deadline=self._left())
+        with self._tool_span(call.tool, call.id) as span:
+            result = await self._toolbox.call(call, deadline=self._left())
+            self._tell_tool(span, call.tool, result)
         self.tool_s += time.monotonic() - began
         if self._left().expired:
             return await self._end(Limit.TIME, result)
         if self.num_steps >= self.prepared.entry.limits.steps:
             return await self._end(Limit.STEPS, result)
         return Step(result=result)
+
+    def _known(self, tool: object) -> str:
+        """The tool's name if there is such a one: an agent may call anything, and names of its own are not counted."""
+        return next((spec.name for spec in self.specs if spec.name == tool), "unknown")
+
+    def _tool_span(self, tool: object, call_id: object) -> AbstractContextManager[signals.Span]:
+        known = self._known(tool)
+        attributes = {names.OPERATION: names.TOOL_SPAN, names.TOOL: known, names.TOOL_CALL: call_id or None}
+        return signals.span(f"{names.TOOL_SPAN} {known}", attributes)
+
+    def _tell_tool(self, span: signals.Span, tool: object, result: ToolResult) -> None:
+        span.set(names.TOOL_OK, result.ok)
+        span.set(names.CUT_BYTES, result.cut_bytes)
+        signals.add(names.TOOL_CALLS, tool=self._known(tool), ok="true" if result.ok else "false")
 
     async def hand_over(self, acting: Awaitable[Departure]) -> Step:
         """Whoever acts inside the sandbox by itself does so until its end, which is graded as a submission or a limit.
@@ -168,15 +193,17 @@ class Episode:
         entry = self.prepared.entry
         return self.deadline.within(entry.limits.agent_s - self.tool_s, "agent_s", entry.id)
 
-    async def _submit(self, answer: Json) -> Step:
+    async def _submit(self, answer: Json, call_id: str = "") -> Step:
         result = ToolResult(text="submitted")
-        if isinstance(answer, str) and answer:
-            try:
-                await self.sandbox.write("/workspace/answer", answer.encode("utf-8", "replace"))
-            except ConnectionError:
-                raise
-            except OSError as error:  # a full disk is the agent's doing: graded without its answer
-                result = ToolResult(text=f"submitted, but the answer could not be kept: {error}", ok=False)
+        with self._tool_span("submit", call_id) as span:
+            if isinstance(answer, str) and answer:
+                try:
+                    await self.sandbox.write("/workspace/answer", answer.encode("utf-8", "replace"))
+                except ConnectionError:
+                    raise
+                except OSError as error:  # a full disk is the agent's doing: graded without its answer
+                    result = ToolResult(text=f"submitted, but the answer could not be kept: {error}", ok=False)
+            self._tell_tool(span, "submit", result)
         return await self._graded(Outcome.COMPLETED, None, result)
 
     async def end(self, limit: Limit) -> Step:
@@ -190,15 +217,23 @@ class Episode:
 
     async def _graded(self, outcome: Outcome, limit: Limit | None, result: ToolResult) -> Step:
         began = time.monotonic()
+        with signals.span(names.VERIFY, {names.ENV: self.task.env_id}) as span:
+            verdict = await self._verdict()
+            span.set(names.REWARD, verdict.reward)
+            span.set(names.PASSED, verdict.passed)
+            span.set(names.NUM_CHECKS, len(verdict.checks))
+        took_s = time.monotonic() - began
+        self.verify_s += took_s
+        signals.observe(names.VERIFY_SECONDS, took_s, env=self.task.env_id)
+        return Step(result=result, outcome=outcome, limit=limit, verdict=verdict)
+
+    async def _verdict(self) -> Verdict:
         collected = await self._collected()
         if isinstance(collected, Verdict):
-            verdict = collected
-        else:
-            # grading has its own limit: an agent that used up the episode's time is still graded
-            bound = Deadline.after(self.prepared.entry.limits.verify_s + 30, limit="grading", set_by="episode")
-            verdict = await grade(self._backend, self.prepared, collected, seed=self.task.seed, deadline=bound)
-        self.verify_s += time.monotonic() - began
-        return Step(result=result, outcome=outcome, limit=limit, verdict=verdict)
+            return collected
+        # grading has its own limit: an agent that used up the episode's time is still graded
+        bound = Deadline.after(self.prepared.entry.limits.verify_s + 30, limit="grading", set_by="episode")
+        return await grade(self._backend, self.prepared, collected, seed=self.task.seed, deadline=bound)
 
     async def _collected(self) -> Collected | Verdict:
         """The artefacts; a verdict where the agent left no room to read them. Raises SandboxError."""

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from metier.envs.core import (
@@ -39,6 +41,8 @@ from .policy import (
 )
 from .prepare import Preparer, Task
 from .result import Detail, EpisodeResult, recorded_call, recorded_turn
+from .telemetry import names, signals
+from .telemetry.identity import in_trace, trace_id
 from .tools import SPECS, SUBMIT
 from .tools.truncate import valid_text
 from .unexpected import contained
@@ -115,6 +119,56 @@ async def _play(
     watch: Watch | None,
     said: _Transcript,
 ) -> EpisodeResult:
+    """As `run_episode`, but raises what fails; seen by whoever listens."""
+    outcome = Outcome.CANCELLED
+    began = time.monotonic()
+    with in_trace(), signals.span(f"{names.EPISODE} {task.env_id}", _identity(task, policy, backend)) as span:
+        try:
+            result = await _played(task, policy, backend, preparer, deadline, watch, said)
+            outcome = result.outcome
+            for name, value in (
+                (names.LIMIT, result.limit),
+                (names.REWARD, result.reward),
+                (names.PASSED, result.passed),
+            ):
+                span.set(name, value)
+            return result
+        except MetierError as error:
+            outcome = error.outcome or Outcome.CLUSTER_FAILURE
+            raise
+        finally:
+            span.set(names.OUTCOME, outcome)
+            signals.add(names.EPISODES, env=task.env_id, outcome=outcome)
+            signals.observe(names.EPISODE_SECONDS, time.monotonic() - began, env=task.env_id)
+
+
+def _identity(task: Task, policy: Policy, backend: SandboxBackend) -> dict[str, object]:
+    return {
+        names.OPERATION: names.EPISODE,
+        names.AGENT: _name_of(policy),
+        names.CONVERSATION: trace_id(),
+        names.ENV: task.env_id,
+        names.SEED: task.seed,
+        names.LEVEL: task.level,
+        names.SAMPLE: task.sample,
+        names.BACKEND: backend.name,
+    }
+
+
+def _name_of(policy: Policy) -> str:
+    """Of its kind, such as openai for an OpenAIPolicy."""
+    return type(policy).__name__.removesuffix("Policy").lower()
+
+
+async def _played(
+    task: Task,
+    policy: Policy,
+    backend: SandboxBackend,
+    preparer: Preparer,
+    deadline: Deadline,
+    watch: Watch | None,
+    said: _Transcript,
+) -> EpisodeResult:
     began = time.monotonic()
     with contained(task.env_id):
         episode = await Episode.start(task, backend, preparer, deadline=deadline)
@@ -154,7 +208,7 @@ async def _hand_over(episode: Episode, policy: Inside, said: _Transcript, watch:
     )
 
     async def acting() -> Departure:
-        with contained(f"{episode.task.env_id}: the policy", PolicyError):
+        with signals.span(names.STAY), contained(f"{episode.task.env_id}: the policy", PolicyError):
             departure = await policy.stay(stay)
         said.timings_s["policy"] += departure.waited_s
         return departure
@@ -166,13 +220,37 @@ async def _hand_over(episode: Episode, policy: Inside, said: _Transcript, watch:
     return step
 
 
+def _turn_span(policy: Policy, index: int) -> AbstractContextManager[signals.Span]:
+    model = getattr(getattr(policy, "settings", None), "model", None)
+    attributes = {names.OPERATION: names.TURN_SPAN, names.MODEL: model, names.TURN: index}
+    return signals.span(f"{names.TURN_SPAN} {model or _name_of(policy)}", attributes)
+
+
+def _tell_turn(span: signals.Span, turn: AssistantTurn) -> None:
+    span.set(names.FINISH, (str(turn.stop),))
+    span.set(names.NUM_CALLS, len(turn.calls))
+    counted = (
+        (names.INPUT_TOKENS, "input", turn.usage.prompt_tokens),
+        (names.OUTPUT_TOKENS, "output", turn.usage.output_tokens),
+    )
+    for name, direction, count in counted:
+        if count:
+            span.set(name, count)
+            signals.add(names.TOKENS, count, direction=direction)
+
+
 async def _converse(episode: Episode, policy: Policy, said: _Transcript, watch: Watch | None) -> Step:
     said.conversation.append(Message(role=Role.USER, text=episode.brief))
     while True:
         began = time.monotonic()
-        with contained(f"{episode.task.env_id}: the policy", PolicyError):
+        with (
+            _turn_span(policy, len(said.turns_s)) as span,
+            contained(f"{episode.task.env_id}: the policy", PolicyError),
+        ):
             turn = await policy.act(tuple(said.conversation), episode.specs, deadline=episode.deadline)
+            _tell_turn(span, turn)
         took_s = time.monotonic() - began
+        signals.observe(names.TURN_SECONDS, took_s, policy=_name_of(policy))
         said.timings_s["policy"] += took_s
         said.turns_s.append(took_s)
         said.conversation.append(recorded_turn(turn))
@@ -207,7 +285,7 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
     """A scheduler's task: one episode, its result as JSON.
 
     The payload: `env_id`, `seed`, and optionally `level`, `options`, `sample`, `backend` with `backend_options`, and
-    `policy` with `name` and `settings`.
+    `policy` with `name` and `settings`, and the `trace_id` of its telemetry.
 
     Raises:
         ConfigError: as `run_episode`.
@@ -218,6 +296,7 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
 
     name = str(payload.get("backend", "auto"))
     if not _backends.is_open(name):
+        _listen()  # to the closing of the backend too
         on_close(f"sandbox backend {name}", _backends.close)
     backend, preparer = await _backends.get(name, payload.get("backend_options"))
     task = Task(
@@ -240,12 +319,29 @@ async def work(payload: dict[str, Any], *, deadline: Deadline) -> Json:
     policy = open_policy(chosen["name"], settings)
     said = _Transcript()
     try:
-        result = await _play(task, policy, backend, preparer, deadline, None, said)
+        with in_trace(str(payload.get("trace_id") or "")):
+            result = await _play(task, policy, backend, preparer, deadline, None, said)
     except ConfigError:
         raise
     except (MetierError, asyncio.CancelledError) as error:
         raise WorkFailed(error, said.left(task)) from error
     return result.model_dump(mode="json")
+
+
+def _listen() -> None:
+    """To spans, where this process's environment asks for it and nobody has begun: a worker's part."""
+    if not ("METIER_TRACES" in os.environ or any(name.startswith("OTEL_EXPORTER_OTLP") for name in os.environ)):
+        return
+    from metier.scheduler import on_close
+
+    from .telemetry.tracing import from_environment
+
+    if (end := from_environment()) is not None:
+
+        async def close() -> None:
+            await asyncio.to_thread(end)
+
+        on_close("traces", close)
 
 
 def failed(payload: dict[str, Any], failure: str, message: str, left: Json = None) -> EpisodeResult:

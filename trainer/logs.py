@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from metier.harness.telemetry import names, signals
+
 
 class RunLog:
     """Appends to `metrics.jsonl` and to TensorBoard event files in one folder.
@@ -36,6 +38,7 @@ class RunLog:
         self._lines.flush()
         for name, value in metrics.items():
             self._board.add_scalar(f"{phase}/{name}", value, step)
+        _signal(metrics)
 
     def close(self) -> None:
         """Idempotent."""
@@ -49,3 +52,12 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _signal(metrics: Mapping[str, float]) -> None:
+    """A step to whoever watches metrics: while the learner learns and hands over its weights, the engine idles."""
+    spent = [metrics.get(f"seconds/{part}") for part in ("generate", "train", "update")]
+    if None not in spent and (whole_s := sum(one or 0.0 for one in spent)) > 0:
+        signals.put(names.ENGINE_IDLE, 1.0 - (spent[0] or 0.0) / whole_s)
+    if math.isfinite(reward := metrics.get("reward", math.nan)):
+        signals.put(names.TRAIN_REWARD, reward)

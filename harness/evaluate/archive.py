@@ -6,7 +6,6 @@ or their disk was full, they get from the folder when the same evaluation is sta
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from metier.envs.core import Json
@@ -14,6 +13,7 @@ from metier.envs.core import Json
 from ..record import Playing, Recorder, RecordError, Records, provenance
 from ..record.query import query
 from ..result import EpisodeResult
+from ..telemetry.identity import run_name, trial_trace
 from .folder import Results
 from .plan import Plan
 from .row import Row
@@ -27,7 +27,7 @@ class Archive:
         self._recorder = recorder
         self._plan = plan
         self._options: Mapping[str, Mapping[str, Json]] = {one.id: one.options for one in plan.environments}
-        self.run_id = f"eval-{folder_id[:12]}-{plan.digest[:12]}"
+        self.run_id = run_name(folder_id, plan.digest)
         self.num_missed = 0
         """Ends that could not be recorded."""
         self.trouble = ""
@@ -55,8 +55,6 @@ class Archive:
             self.trouble = str(error)
 
     def _playing(self, row: Row) -> Playing:
-        # the same each time that the row is recorded, so that the records see one episode
-        trace_id = hashlib.sha256(f"{self.run_id}/{row.key}/{row.round}".encode()).hexdigest()[:32]
         return Playing(
             run_id=self.run_id,
             env_id=row.env_id,
@@ -68,7 +66,8 @@ class Archive:
             settings=self._plan.policy.settings,
             provenance=provenance(row.env_id, backend=self._plan.conditions.backend),
             attempt=row.round,
-            trace_id=trace_id,
+            # the same each time that the row is recorded, so that the records see one episode
+            trace_id=trial_trace(self.run_id, row.key, row.round),
         )
 
 

@@ -13,6 +13,8 @@ from metier.envs.core import ConfigError
 from metier.scheduler.contract import Executor, WorkItem, WorkResult
 
 from ..result import EpisodeResult
+from ..telemetry import names, signals
+from ..telemetry.identity import run_name, trial_trace
 from .acting import Acting
 from .archive import Archive
 from .budget import Budget, Meter
@@ -73,6 +75,7 @@ class Evaluation:
         self._broken = False
         self._wrong: ConfigError | None = None
         self._num_run = 0
+        self._run_id = run_name(writer.id, results.plan.digest)
 
     @property
     def _plan(self) -> Plan:
@@ -108,21 +111,22 @@ class Evaluation:
             self._broken = bool(self._meter.broken())
             if self._stopped or self._wrong is not None:
                 return
-            item = item_of(trial, self._plan, self._acting)
+            trace_id = trial_trace(self._run_id, trial.key, self._round_of(trial))
+            item = item_of(trial, self._plan, self._acting, trace_id=trace_id)
             self._running[trial.key] = trial, item, time.time()
+            signals.put(names.RUNNING_TRIALS, len(self._running))
             self._watch.started(trial)
             yield item
 
     async def _keep(self, trial: Trial, item: WorkItem, started_at: float, done: WorkResult) -> None:
         episode = ended(item.payload, done)
-        before = self._results.rows.get(trial.key)
         row = row_of(
             trial,
             episode,
             done,
             started_at=started_at,
             ended_at=time.time(),
-            round_=0 if before is None else before.round + 1,
+            round_=self._round_of(trial),
         )
         # off the loop, which serves sandboxes; and to its end, whoever interrupts
         writing = asyncio.ensure_future(asyncio.to_thread(self._write, row, episode))
@@ -135,6 +139,10 @@ class Evaluation:
             raise
         self._count(trial, writing.result())
 
+    def _round_of(self, trial: Trial) -> int:
+        before = self._results.rows.get(trial.key)
+        return 0 if before is None else before.round + 1
+
     def _write(self, row: Row, episode: EpisodeResult) -> Row:
         kept = self._writer.keep(row, episode if episode.conversation else None)
         if self._manner.archive is not None:
@@ -144,4 +152,18 @@ class Evaluation:
     def _count(self, trial: Trial, row: Row) -> None:
         self._num_run += 1
         self._meter.count(row)
+        _signal(row)
+        signals.put(names.RUNNING_TRIALS, len(self._running))
         self._watch.finished(trial, row)
+
+
+def _signal(row: Row) -> None:
+    """A trial's end, to whoever watches metrics."""
+    signals.add(names.TRAJECTORIES, env=row.env_id, outcome=row.outcome)
+    if row.reward is not None:
+        signals.observe(names.REWARDS, row.reward, env=row.env_id)
+    for tried in row.history:
+        signals.add(names.INFRA_ERRORS, kind=tried.failure)
+        signals.add(names.RETRIES, kind=tried.failure)
+    if not row.valid:
+        signals.add(names.INFRA_ERRORS, kind=row.failure.partition(":")[0])

@@ -44,8 +44,8 @@ async def play(payload: Mapping[str, Any], *, deadline: Deadline) -> Json:
     return await runner.work(rest, deadline=bound)
 
 
-def item_of(trial: Trial, plan: Plan, acting: Acting) -> WorkItem:
-    """The work of a trial.
+def item_of(trial: Trial, plan: Plan, acting: Acting, *, trace_id: str = "") -> WorkItem:
+    """The work of a trial; `trace_id` is what its spans and log lines have.
 
     Raises:
         ConfigError: as `settings_for`.
@@ -71,6 +71,7 @@ def item_of(trial: Trial, plan: Plan, acting: Acting) -> WorkItem:
         "episode_s": conditions.episode_s,
         "digest": next(one.digest for one in plan.environments if one.id == trial.env_id),
         "secret_fingerprint": conditions.secret_fingerprint,
+        "trace_id": trace_id,
     }
     attempts = 1 + max(RETRIES.values())
     return WorkItem(

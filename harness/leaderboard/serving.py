@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from metier.envs.core import ConfigError, MetierError
 
 from ..backends import Backends
+from ..telemetry.logs import JsonFormatter
 from .app import Manner, Service, make_app
 from .boards import Boards
 from .contract import State
@@ -190,11 +191,13 @@ async def bench(backends: Backends, replaying: Replaying) -> Bench:
 
 
 def log_to_stderr() -> None:
-    """One line an event, on the standard error."""
+    """One line an event, on the standard error; as JSON where everything is logged as that."""
+    logging.getLogger("metier.leaderboard").setLevel(logging.INFO)
+    if any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers):
+        return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     for name in ("metier.leaderboard", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.propagate = False
-    logging.getLogger("metier.leaderboard").setLevel(logging.INFO)

@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +26,7 @@ from typing import Self
 from metier.envs.core import Json
 
 from ..result import EpisodeResult
+from ..telemetry import names, signals
 from ..tools.truncate import valid_text
 from .blob import Blob
 from .errors import RecordError
@@ -121,6 +122,7 @@ class Recorder:
             thread.start()
         # an interpreter that leaves without `close` still empties memory into the outbox
         atexit.register(self._end_spool)
+        signals.register(self)
 
     @classmethod
     def open(cls, settings: RecordSettings) -> Recorder:
@@ -217,6 +219,18 @@ class Recorder:
                 num_buried=forwarder.num_buried,
                 trouble=self._spool_trouble or forwarder.trouble,
             )
+
+    def readings(self) -> Iterable[signals.Reading]:
+        """Its standing as metrics."""
+        stats = self.stats()
+        return (
+            signals.Reading(names.QUEUE_LAG, stats.outbox_events + len(self._waiting)),
+            signals.Reading(names.QUEUE_OLDEST, stats.outbox_oldest_s),
+            signals.Reading(names.OUTBOX_BYTES, stats.outbox_bytes),
+            signals.Reading(names.UPLOADS_FAILED, stats.num_failures),
+            signals.Reading(names.DROPPED_LOGS, stats.num_logs_dropped),
+            signals.Reading(names.DEAD_LETTERS, stats.num_buried),
+        )
 
     def close(self, wait_s: float = 60.0) -> RecorderStats:
         """Store what waits, for at most `wait_s`; idempotent.

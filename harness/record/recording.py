@@ -20,6 +20,7 @@ from metier.envs.core import ConfigError, Json, ToolCall, ToolSpec
 from ..policy.contract import AssistantTurn, Message, Role
 from ..prepare import Task
 from ..result import Detail, EpisodeResult
+from ..telemetry import identity
 from .blob import PNG, Blob, BlobRef
 from .event import (
     EndedBody,
@@ -79,7 +80,7 @@ class Playing:
     attempt: int | None = None
     """None: the next one that is free, as far as this machine knows."""
     trace_id: str = ""
-    """32 hexadecimal digits; random where none is given."""
+    """32 hexadecimal digits; where none is given, those of the trace that the recording begins in, else random."""
 
     @classmethod
     def of(cls, episode: Task | EpisodeResult, run_id: str, **more: Any) -> Playing:
@@ -116,7 +117,7 @@ class EpisodeRecording:
         self._emitter = emitter
         episode = playing.episode
         self.attempt = emitter.next_attempt(playing.run_id, episode) if playing.attempt is None else playing.attempt
-        self.trace_id = playing.trace_id or uuid.uuid4().hex
+        self.trace_id = playing.trace_id or identity.trace_id() or uuid.uuid4().hex
         self._episode = episode
         self._seq = self._heard = self._num_turns = self._num_steps = 0
         self._told: list[Told] = []

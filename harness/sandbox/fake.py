@@ -35,6 +35,7 @@ from metier.envs.core import (
     User,
 )
 
+from ..telemetry import names, signals
 from .fake_tunnel import FakeTunnels
 from .requests import as_data, request_frame
 from .snapshots import SnapshotGone
@@ -119,10 +120,11 @@ class FakeSandbox:
         self._check("exec", command=words, cwd=cwd, env=dict(env or {}))
         text = command if isinstance(command, str) else " ".join(command)
         self.commands.append((text, session, user))
-        reply = self._backend.replies.get(text)
-        if reply is None:
-            return result(exit_code=127, stderr=f"fake: no reply scripted for {text!r}\n".encode())
-        return reply if isinstance(reply, ExecResult) else reply(self, text)
+        with signals.span(f"{names.SANDBOX_PREFIX}exec", {names.SANDBOX: self._name, names.BACKEND: "fake"}):
+            reply = self._backend.replies.get(text)
+            if reply is None:
+                return result(exit_code=127, stderr=f"fake: no reply scripted for {text!r}\n".encode())
+            return reply if isinstance(reply, ExecResult) else reply(self, text)
 
     async def read(self, path: str, *, max_bytes: int, user: User = "agent") -> bytes:
         self._check("read", path=path)

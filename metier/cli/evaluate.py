@@ -18,6 +18,7 @@ from metier.envs.core import ConfigError, Json
 
 from .bridge import build_images, substitutes
 from .keeping import Keeping
+from .observing import Observing
 
 if TYPE_CHECKING:
     from metier.harness.evaluate.acting import Acting
@@ -99,6 +100,15 @@ def evaluate(
     transport: Annotated[
         str, typer.Option(metavar="URL", help="Of the records: nats://… or redis://…", rich_help_panel=_HOW)
     ] = "",
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve metrics on 127.0.0.1.", rich_help_panel=_HOW)
+    ] = None,
+    traces: Annotated[
+        str | None,
+        typer.Option(
+            envvar="METIER_TRACES", metavar="URL|FILE", help="Spans, to a collector or file.", rich_help_panel=_HOW
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.", rich_help_panel=_HOW)] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 unless every trial is valid.")] = False,
     as_json: AsJson = False,
@@ -110,7 +120,7 @@ def evaluate(
     Examples: metier eval smoke-v0 --policy oracle
               metier eval terminal-v0 --policy openai:http://127.0.0.1:8000/v1#smollm2 --n 4 --out runs/smollm2
               metier eval finance/CovenantTest-v0 --policy noop --seeds 0:50 --level 0 --level 4
-              metier eval smoke-v0 --policy oracle --records runs/records
+              metier eval smoke-v0 --policy oracle --records runs/records --metrics-port 9464 --traces runs/spans.jsonl
               metier eval path/to/harbor-dataset --policy oracle
     """
     from metier.harness.evaluate.acting import acting
@@ -143,7 +153,8 @@ def evaluate(
     if selected.images:
         build_images(selected.images, plan.conditions.backend)
     keeping = Keeping(records, transport, console)
-    report, ending = _run(folder, plan, actor, manner, executor, workers, rerun_invalid, keeping, console)
+    with Observing(console, metrics_port, traces).on():
+        report, ending = _run(folder, plan, actor, manner, executor, workers, rerun_invalid, keeping, console)
     _tell(folder, report, ending, as_json, console)
     num_invalid = report.overall.requested - report.overall.valid
     if ending.broken or (strict and num_invalid):
@@ -253,6 +264,7 @@ def _trials(
     from metier.harness.evaluate.run import Evaluation
     from metier.harness.evaluate.selection import check_promises
     from metier.harness.evaluate.tally import Tally
+    from metier.harness.telemetry import signals
     from metier.scheduler import open_executor
 
     from .evaluating import Display
@@ -266,7 +278,7 @@ def _trials(
 
     async def whole() -> Ending:
         await check_promises(results.plan.conditions.backend, {trial.env_id for trial in trials})
-        async with open_executor(executor, **settings) as opened:
+        async with signals.beating(), open_executor(executor, **settings) as opened:
             return await Evaluation(writer, results, trials, actor, manner, display).run(opened)
 
     def last_words() -> None:

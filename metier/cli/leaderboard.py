@@ -72,6 +72,9 @@ def serve(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Believe a proxy on this machine in who asks.")
     ] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve metrics on 127.0.0.1, apart from the board.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the board, take submissions in and replay a sample of each with the hub secret in METIER_HUB_SECRET.
@@ -88,6 +91,7 @@ def serve(
     from metier.harness.leaderboard.contract import Limits
 
     from .interrupts import run
+    from .observing import Observing
 
     opened, folders, boards = _opened(db, store, board)
     limits = Limits(upload_bytes=max_mb << 20, files=max_files, uploads_per_hour=per_hour)
@@ -110,8 +114,10 @@ def serve(
         behind_proxy=behind_proxy,
     )
     try:
-        run(whole, last_words=lambda: print("stopped; what was taken in is kept", file=sys.stderr))
+        with Observing(Console(stderr=True), metrics_port).on():
+            run(whole, last_words=lambda: print("stopped; what was taken in is kept", file=sys.stderr))
     finally:
+        whole.close()
         opened.close()
 
 

@@ -34,6 +34,6 @@ def test_both_run_and_either_fails_it(tmp_path: Path, lint: int, test: int) -> N
         timeout=60,
     )
     said = done.stdout.splitlines()
-    assert (said[0], said[-1]) == ("extra: podman nodejs chromium", SUMMARY)
+    assert (said[0], said[-1]) == ("extra: podman nodejs chromium prometheus", SUMMARY)
     assert (done.returncode == 0) == (lint == test == 0)
     assert ("lint failed" in done.stderr) == bool(lint)

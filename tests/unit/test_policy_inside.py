@@ -24,7 +24,7 @@ from metier.harness.policy.inside import InsideSettings
 from metier.harness.policy.inside.chat import key_of, read_chat
 from metier.harness.policy.inside.endpoint import Endpoint
 from metier.harness.policy.inside.http import MOST_BODY_BYTES, Refused, Room
-from metier.harness.policy.inside.transcript import MOST_BYTES, Transcript
+from metier.harness.policy.inside.transcript import MESSAGE_BYTES, MOST_BYTES, Transcript
 from metier.harness.policy.openai import OpenAISettings
 from metier.harness.sandbox.protocol import BYTES, FRAME_COST, OPEN, WINDOW, Frame, FrameError, control, encode
 from metier.harness.sandbox.tunnel import Carried, tunnel
@@ -330,8 +330,14 @@ def test_a_record_has_a_bound() -> None:
     transcript = Transcript(said.append)
     for number in range(5):
         transcript.add(heard(user(f"{number}" * (MOST_BYTES // 4))), AssistantTurn(text=""))
-    assert said[-2].text == f"[not recorded: {MOST_BYTES // 4} bytes]"
+    assert said[-2].text == f"[not recorded: 1 messages, {MOST_BYTES // 4} bytes]"
     assert sum(len(part.text) for part in said) <= MOST_BYTES + 100
+    said.clear()
+    transcript = Transcript(said.append)
+    for number in range(5):
+        transcript.add(heard(*(user(f"{number} {n}") for n in range(10_000))), AssistantTurn(text=""))
+    assert len(said) <= MOST_BYTES // MESSAGE_BYTES + 10
+    assert said[-2].text.startswith("[not recorded: 10000 messages")
 
 
 async def test_an_agent_that_leaves_has_asked_all_the_same() -> None:

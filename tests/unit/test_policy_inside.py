@@ -276,6 +276,46 @@ def test_pictures_are_shown_as_the_settings_say_and_recorded() -> None:
     assert "image_url" not in str(blind)
 
 
+async def test_the_vendors_own_client_is_content_with_it() -> None:
+    openai = pytest.importorskip("openai", reason="comes with metier[vllm]")
+    async with scene([whole("I think", calls=CALLS, finish="tool_calls")], max_turns=2) as at:
+
+        async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            talk = at.box.dial(at.port)
+
+            async def inward() -> None:
+                while data := await reader.read(65_536):
+                    await talk.send(data)
+                await talk.end()
+
+            sending = asyncio.create_task(inward())
+            while data := await talk.receive():
+                writer.write(data)
+            writer.close()
+            await sending
+
+        async with await asyncio.start_server(passed_on, "127.0.0.1", 0) as bridge:
+            url = f"http://127.0.0.1:{bridge.sockets[0].getsockname()[1]}/v1"
+            async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+                assert [model.id async for model in client.models.list()] == ["the-model"]
+                said = await client.chat.completions.create(model="x", messages=HELLO)
+                assert [call.id for call in said.choices[0].message.tool_calls] == ["c1", "c2"]
+                stream = await client.chat.completions.create(
+                    model="x", messages=HELLO, stream=True, stream_options={"include_usage": True}
+                )
+                pieces = [piece async for piece in stream]
+                assert pieces[0].choices[0].delta.content == "I think"
+                assert pieces[-1].usage.total_tokens == 15
+                with pytest.raises(openai.BadRequestError, match="data: address"):
+                    await client.chat.completions.create(
+                        model="x", messages=[{"role": "user", "content": LEADS_OUT[0]}]
+                    )
+                with pytest.raises(openai.RateLimitError, match="used up"):
+                    await client.chat.completions.create(model="x", messages=HELLO)
+                with pytest.raises(openai.NotFoundError):
+                    await client.embeddings.create(model="x", input="a")
+
+
 # what is recorded
 
 

@@ -123,7 +123,8 @@ class StewardSandbox:
         )
 
     async def _call(self, op: str, fields: Mapping[str, Any] | None = None, **how: Any) -> Answer:
-        """As the client's, and a loss is counted."""
+        """As the client's, and a loss is counted. Raises SandboxLost, also where this lease is over."""
+        self._check_held()
         try:
             return await self.client.call(op, fields, **how)
         except SandboxLost:
@@ -194,9 +195,14 @@ class StewardSandbox:
         return carried(self.client.carried, self._tunnelled, port, handler)
 
     async def _tunnelled(self, op: str, fields: dict[str, Any]) -> dict[str, Any]:
-        if self._closing is not None and op == "tunnel":  # it may be somebody else's by now
-            raise SandboxLost(f"{self.id}: the sandbox was closed; acquire another one")
+        if op == "tunnel":
+            self._check_held()
         return (await self.client.call(op, fields, timeout_s=TUNNEL_S)).fields
+
+    def _check_held(self) -> None:
+        """Raises SandboxLost once the sandbox was given back: it may be somebody else's by now."""
+        if self._closing is not None:
+            raise SandboxLost(f"{self.id}: the sandbox was closed; acquire another one")
 
     async def close(self, *, reuse: bool = True) -> None:
         if self._closing is None:

@@ -4,7 +4,7 @@
         await sandbox.exec(["agent", "--endpoint", f"http://127.0.0.1:{port}"], timeout_s=60)
 
 A tunnel is no network: nothing leads from it to anywhere but the handler. It is an optional promise of a sandbox,
-beside the contract that families build on, since no family needs it (docs/decisions/0010): one without it refuses.
+beside the contract that families build on, since no family needs it (docs/decisions/0011): one without it refuses.
 
 What comes from inside is not trusted. A connection keeps at most a window of bytes (`protocol.WINDOW`) that its handler
 has not read; whoever sends more than its credit ends the sandbox, since only a steward that is none can do so.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from metier.envs.core import Artefact, Capability, ConfigError, Sandbox, SandboxSpec
@@ -213,6 +214,25 @@ async def closing_twice_is_fine_and_a_closed_sandbox_is_lost(place: Place) -> No
     await sandbox.close()
     with raises(ConnectionError):
         await sandbox.exec("true", timeout_s=5)
+
+
+@ISOLATION.of_backend()
+async def a_sandbox_given_back_reaches_nothing_of_the_next_lease(place: Place) -> None:
+    first = await place.backend.acquire(place.spec, deadline=place.soon())
+    await first.close()
+    async with place.box(place.spec) as second:
+        await second.write("/workspace/mine", b"as it was")
+        attempts: list[Callable[[], Awaitable[object]]] = [
+            lambda: first.exec("echo changed > /workspace/mine", timeout_s=5),
+            lambda: first.write("/workspace/mine", b"changed"),
+            lambda: first.read("/workspace/mine", max_bytes=100),
+            lambda: first.collect([Artefact(path="mine", max_mb=1)]),
+            lambda: first.snapshot(),
+        ]
+        for attempt in attempts:
+            with raises(ConnectionError):
+                await attempt()
+        assert await second.read("/workspace/mine", max_bytes=100) == b"as it was"
 
 
 @ISOLATION.of_backend()

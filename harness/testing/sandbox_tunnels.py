@@ -182,7 +182,7 @@ async def steward_kib(box: Sandbox) -> int:
 async def a_crowd_holds_nobody_up(box: Sandbox, source: str, handler: Callable[[Connection], Awaitable[None]]) -> None:
     before = await steward_kib(box)
     async with tunnel(box, 0, handler) as port:
-        crowd = f"python3 -c '{source}' {port} > said 2>&1 & until grep -qs held said; do sleep 0.02; done; sleep 1"
+        crowd = f"python3 -c '{source}' {port} > said 2>&1 & until grep -qs held said; do sleep 0.02; done; sleep 0.4"
         assert (await box.exec(crowd, timeout_s=SOON_S)).exit_code == 0
         began = time.monotonic()
         for _ in range(5):

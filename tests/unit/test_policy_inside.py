@@ -24,7 +24,7 @@ from metier.harness.policy.inside import InsideSettings
 from metier.harness.policy.inside.chat import key_of, read_chat
 from metier.harness.policy.inside.endpoint import Endpoint
 from metier.harness.policy.inside.http import MOST_BODY_BYTES, Refused, Room
-from metier.harness.policy.inside.transcript import MOST_BYTES, Transcript
+from metier.harness.policy.inside.transcript import MESSAGE_BYTES, MOST_BYTES, Transcript
 from metier.harness.policy.openai import OpenAISettings
 from metier.harness.sandbox.protocol import BYTES, FRAME_COST, OPEN, WINDOW, Frame, FrameError, control, encode
 from metier.harness.sandbox.tunnel import Carried, tunnel
@@ -276,6 +276,46 @@ def test_pictures_are_shown_as_the_settings_say_and_recorded() -> None:
     assert "image_url" not in str(blind)
 
 
+async def test_the_vendors_own_client_is_content_with_it() -> None:
+    openai = pytest.importorskip("openai", reason="comes with metier[vllm]")
+    async with scene([whole("I think", calls=CALLS, finish="tool_calls")], max_turns=2) as at:
+
+        async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            talk = at.box.dial(at.port)
+
+            async def inward() -> None:
+                while data := await reader.read(65_536):
+                    await talk.send(data)
+                await talk.end()
+
+            sending = asyncio.create_task(inward())
+            while data := await talk.receive():
+                writer.write(data)
+            writer.close()
+            await sending
+
+        async with await asyncio.start_server(passed_on, "127.0.0.1", 0) as bridge:
+            url = f"http://127.0.0.1:{bridge.sockets[0].getsockname()[1]}/v1"
+            async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+                assert [model.id async for model in client.models.list()] == ["the-model"]
+                said = await client.chat.completions.create(model="x", messages=HELLO)
+                assert [call.id for call in said.choices[0].message.tool_calls] == ["c1", "c2"]
+                stream = await client.chat.completions.create(
+                    model="x", messages=HELLO, stream=True, stream_options={"include_usage": True}
+                )
+                pieces = [piece async for piece in stream]
+                assert pieces[0].choices[0].delta.content == "I think"
+                assert pieces[-1].usage.total_tokens == 15
+                with pytest.raises(openai.BadRequestError, match="data: address"):
+                    await client.chat.completions.create(
+                        model="x", messages=[{"role": "user", "content": LEADS_OUT[0]}]
+                    )
+                with pytest.raises(openai.RateLimitError, match="used up"):
+                    await client.chat.completions.create(model="x", messages=HELLO)
+                with pytest.raises(openai.NotFoundError):
+                    await client.embeddings.create(model="x", input="a")
+
+
 # what is recorded
 
 
@@ -330,8 +370,14 @@ def test_a_record_has_a_bound() -> None:
     transcript = Transcript(said.append)
     for number in range(5):
         transcript.add(heard(user(f"{number}" * (MOST_BYTES // 4))), AssistantTurn(text=""))
-    assert said[-2].text == f"[not recorded: {MOST_BYTES // 4} bytes]"
+    assert said[-2].text == f"[not recorded: 1 messages, {MOST_BYTES // 4} bytes]"
     assert sum(len(part.text) for part in said) <= MOST_BYTES + 100
+    said.clear()
+    transcript = Transcript(said.append)
+    for number in range(5):
+        transcript.add(heard(*(user(f"{number} {n}") for n in range(10_000))), AssistantTurn(text=""))
+    assert len(said) <= MOST_BYTES // MESSAGE_BYTES + 10
+    assert said[-2].text.startswith("[not recorded: 10000 messages")
 
 
 async def test_an_agent_that_leaves_has_asked_all_the_same() -> None:

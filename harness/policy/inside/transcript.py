@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 
 from ...result import recorded_turn
 from ...tools.truncate import valid_text
-from ..contract import AssistantTurn, Message
+from ..contract import AssistantTurn, Message, Role
 from .chat import Heard
 
 MOST_BYTES = 32 << 20
-"""Of one episode's messages; of those beyond it is recorded that they were there."""
+"""Of one episode's messages; of those beyond it is recorded how many they were."""
+MESSAGE_BYTES = 1024
+"""What a message counts beside its words, so that many without any have an end too."""
 Say = Callable[[Message | AssistantTurn], None]
 
 
@@ -34,25 +36,27 @@ class Transcript:
     def add(self, heard: Sequence[Heard], turn: AssistantTurn, said: str | None = None) -> None:
         """A request and what came of it; `said` is the key of the turn, as a later request will tell it."""
         here: Counter[bytes] = Counter()
+        num_left = left_bytes = 0
         for one in heard:
             digest = _digest(one.key)
             here[digest] += 1
-            if here[digest] > self._known[digest]:
-                self._say(self._kept(one.message))
+            if here[digest] <= self._known[digest]:
+                continue
+            message = dataclasses.replace(one.message, text=valid_text(one.message.text))
+            size = len(message.text.encode()) + sum(map(len, message.images))
+            if self._size + size + MESSAGE_BYTES > MOST_BYTES:
+                num_left, left_bytes = num_left + 1, left_bytes + size
+            else:
+                self._size += size + MESSAGE_BYTES
+                self._say(message)
+        if num_left:
+            self._say(Message(role=Role.USER, text=f"[not recorded: {num_left} messages, {left_bytes} bytes]"))
         for digest, count in here.items():
             self._known[digest] = max(count, self._known[digest])
         if said is not None:
             self._known[_digest(said)] += 1
         self.num_turns += 1
         self._say(recorded_turn(turn))
-
-    def _kept(self, message: Message) -> Message:
-        text = valid_text(message.text)
-        size = len(text.encode()) + sum(map(len, message.images))
-        if self._size + size > MOST_BYTES:
-            return dataclasses.replace(message, text=f"[not recorded: {size} bytes]", images=())
-        self._size += size
-        return dataclasses.replace(message, text=text)
 
 
 def _digest(key: str) -> bytes:

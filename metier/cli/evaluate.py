@@ -38,7 +38,11 @@ def evaluate(
     names: Annotated[list[str], typer.Argument(metavar="SUITE|ID|DIR...", help="See `metier suites` and `metier ls`.")],
     policy: Annotated[
         str,
-        typer.Option("--policy", "-p", help="oracle, noop, random:seed=1, openai:URL#MODEL, replay:FILE."),
+        typer.Option(
+            "--policy",
+            "-p",
+            help="oracle, noop, random:seed=1, openai:URL#MODEL, inside:URL#MODEL, agent, replay:FILE.",
+        ),
     ],
     setting: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the policy, such as temperature=0.2; again.")

@@ -41,7 +41,7 @@ def played(folder: Path, *policies: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.docker
 def test_harbor_tasks_are_solved_by_their_solution_and_by_nothing_else() -> None:
-    said = played(FOREIGN / "harbor", "oracle", "noop", "mutants", "echo 13 > /work/total.txt", "echo 12 >/work/x")
+    said = played(FOREIGN / "harbor", "oracle", "noop", "mutants", "echo 13 > /sums/total.txt", "echo 12 >/sums/x")
     hello, total = said["played"]["harbor/AcmeHelloFile-v0"], said["played"]["harbor/AcmeSumColumn-v0"]
     for one in (hello, total):
         assert {name: (each["outcome"], each["failure"]) for name, each in one.items()} == dict.fromkeys(
@@ -50,7 +50,7 @@ def test_harbor_tasks_are_solved_by_their_solution_and_by_nothing_else() -> None
         assert (one["oracle"]["reward"], one["oracle"]["passed"]) == (1.0, True), one["oracle"]
         assert [name for name, each in one.items() if each["passed"]] == ["oracle"]
     assert {name for name, each in hello.items() if each["reward"] > 0} == {"oracle"}
-    assert total["echo 13 > /work/total.txt"]["reward"] == 0.25, "tests decide the reward, and see the artefact only"
+    assert total["echo 13 > /sums/total.txt"]["reward"] == 0.25, "tests decide the reward, and see the artefact only"
     assert any("Ubuntu" in note for note in said["notes"]) and any("internet" in note for note in said["notes"])
 
 

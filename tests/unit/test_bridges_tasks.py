@@ -52,7 +52,7 @@ def test_a_harbor_task_is_read_as_it_is() -> None:
 def test_old_keys_and_a_verifier_of_its_own_are_read() -> None:
     task = read_harbor(SUM)
     assert task.memory_mb == 512, "memory = '512M'"
-    assert task.testing.kept == ("/logs/artifacts", "/work/total.txt")
+    assert task.testing.kept == ("/logs/artifacts", "/sums/total.txt")
     assert task.testing.dockerfile is not None and task.testing.as_root
     assert not any(note.startswith(("network", "user")) for note in task.notes)
 

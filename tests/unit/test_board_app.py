@@ -114,7 +114,8 @@ async def test_only_published_files_are_served(served: Callable[..., Served], bo
     receipt = (await at.upload(body)).json()
     answer = await at.client.get(path.replace("{id}", receipt["id"]))
     assert answer.status_code in (404, 422)
-    assert set(answer.json()) in ({"reason", "message"}, {"error"})  # of the interface; of the page, at any other address
+    # of the interface, or of the page, which answers at any other address
+    assert set(answer.json()) in ({"reason", "message"}, {"error"})
     assert str(at.hub.folders.root) not in answer.text
 
 

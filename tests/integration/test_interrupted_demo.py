@@ -108,7 +108,6 @@ def start(plan: Path, folder: Path, temporary: Path) -> Demo:
     for each in (home, folder / "out"):
         each.mkdir()
     settings = {"METIER_HOME": str(home), "TMPDIR": str(temporary), "COLUMNS": "200"}
-    settings["TORCHINDUCTOR_CACHE_DIR"] = str(plan.parent / "inductor")  # what one has compiled the next ones need not
     with (folder / "out" / "said").open("wb") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "metier.cli", "demo", "--plan", str(plan), "--out", str(folder / "out")],

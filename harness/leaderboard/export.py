@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from metier.envs.core import ConfigError
 
+from ..view.export import check_new
 from . import page
 from .boards import Boards
 from .contract import Board, written
@@ -36,8 +36,7 @@ def export(
     Raises:
         ConfigError: something is there already, or it cannot be written.
     """
-    if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there and holds something: name a new folder")
+    check_new(out)
     made = board(store, boards)
     rows = [row for group in made.groups for row in group.rows]
     try:

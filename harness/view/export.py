@@ -22,6 +22,12 @@ from .site import Site
 _SUFFIX = ".json"
 
 
+def check_new(out: Path) -> None:
+    """Raises ConfigError: something is there that a new folder would replace."""
+    if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} is there and holds something: name a new folder")
+
+
 def export(site: Site, out: Path, *, told: Callable[[int], None] = lambda _: None) -> int:
     """Write every address of a site into a new folder, whole or not at all; gives the number of files.
 
@@ -33,8 +39,7 @@ def export(site: Site, out: Path, *, told: Callable[[int], None] = lambda _: Non
     Raises:
         ConfigError: something is there, or it cannot be written.
     """
-    if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there and holds something: name a new folder")
+    check_new(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from typing import Annotated, Any
 
 import pydantic
@@ -10,6 +9,7 @@ import pydantic
 from metier.envs.core import ConfigError, Json
 
 from ..openai.settings import SECRET_WORDS
+from ..placeholders import check_placeholders
 
 PLACEHOLDERS = ("brief", "brief_file", "url", "config", "stdio_config", "folder")
 """What may stand in braces in the command.
@@ -64,9 +64,5 @@ class AgentSettings(pydantic.BaseModel, frozen=True, extra="forbid"):
     @pydantic.field_validator("command")
     @classmethod
     def _known(cls, command: tuple[str, ...]) -> tuple[str, ...]:
-        for word in command:
-            names = {name for _, name, _, _ in string.Formatter().parse(word) if name is not None}
-            if unknown := sorted(names - set(PLACEHOLDERS)):
-                known = ", ".join(PLACEHOLDERS)
-                raise ValueError(f"unknown placeholder {unknown[0]!r} (there are {known}); write {{{{ for a brace")
+        check_placeholders(command, PLACEHOLDERS)
         return command

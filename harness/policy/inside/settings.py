@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import string
 from typing import Annotated, Any
 
 import pydantic
@@ -11,6 +10,7 @@ import pydantic
 from metier.envs.core import ConfigError, Json
 
 from ..openai.settings import SECRET_WORDS, Count, OpenAISettings, Seconds
+from ..placeholders import check_placeholders
 from .program import Folder, folder_of
 
 PLACEHOLDERS = ("brief", "brief_file", "url", "model", "folder")
@@ -105,9 +105,5 @@ class InsideSettings(pydantic.BaseModel, frozen=True, extra="forbid", arbitrary_
     @pydantic.field_validator("command")
     @classmethod
     def _known(cls, command: tuple[str, ...]) -> tuple[str, ...]:
-        for word in command:
-            names = {name for _, name, _, _ in string.Formatter().parse(word) if name is not None}
-            if unknown := sorted(names - set(PLACEHOLDERS)):
-                known = ", ".join(PLACEHOLDERS)
-                raise ValueError(f"unknown placeholder {unknown[0]!r} (there are {known}); write {{{{ for a brace")
+        check_placeholders(command, PLACEHOLDERS)
         return command
